@@ -8,9 +8,9 @@ use landfall_content::registry::RegistrySessions;
 use landfall_content::store::DiskStore;
 use landfall_content::upstream::Upstreams;
 use landfall_content::{BlobRead, BlobStore, CachePolicy, CachedSource, LocalSource, PartSource};
-use landfall_item::lockfile::Lock;
 #[cfg(feature = "cli")]
-use landfall_item::{Resolver, SignatureVerdicts};
+use landfall_item::SignatureVerdicts;
+use landfall_item::lockfile::Lock;
 use landfall_model::report::{Progress, ReportItem, RunReport};
 use landfall_model::{DestinationMap, Failure, Limits, Shard, locked};
 use landfall_signature::SignaturePolicy;
@@ -98,9 +98,9 @@ impl Client {
         lock: &Lock,
         store: &DiskStore,
     ) -> SignatureVerdicts {
-        let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
-            .with_lock_folder(&self.lock_folder)
-            .with_signatures(self.signatures.clone());
+        let mut resolver = self.resolver(store);
+        resolver.lock_folder.clone_from(&self.lock_folder);
+        resolver.signatures = self.signatures.clone();
         SignatureVerdicts::of_upstream(lock, &resolver).await
     }
 

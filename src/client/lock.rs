@@ -41,26 +41,26 @@ impl Client {
         pins: PinPolicy,
         store: &DiskStore,
     ) -> Locked {
-        let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
-            .with_signatures(self.signatures_for(manifest))
-            .finding_images(Arc::new(ChartImages(self.limits)))
-            .with_archives(self.archive_images(store).await)
-            .with_lock_folder(&self.lock_folder)
-            .with_looked_up(updated.looked_up.clone())
-            .with_git_tags(updated.git_tags.clone())
-            // accounts of chart repositories are used only for the repositories that the
-            // manifests name, not for the repositories of a chart's dependencies
-            .with_accounts_for(
-                manifest
-                    .requests
-                    .charts
-                    .iter()
-                    .map(|chart| chart.name.repository_url()),
-            );
+        let mut resolver = self.resolver(store);
+        resolver.signatures = self.signatures_for(manifest);
+        resolver.image_finder = Some(Arc::new(ChartImages(self.limits)));
+        resolver.archives = self.archive_images(store).await;
+        resolver.lock_folder.clone_from(&self.lock_folder);
+        resolver.looked_up = Arc::new(updated.looked_up.clone());
+        resolver.set_git_tags(updated.git_tags.clone());
+        // accounts of chart repositories are used only for the repositories that the manifests
+        // name, not for the repositories of a chart's dependencies
+        let charts = manifest.requests.charts.iter();
+        resolver.named = charts.map(|chart| chart.name.repository_url()).collect();
         let locked = lock(manifest, old, &updated.relock, pins, &resolver).await;
         // facts about repositories save requests in the next run, even if items failed
         resolver.remember();
         locked
+    }
+
+    /// A resolver that stores fetched content in `store`.
+    pub(crate) fn resolver(&self, store: &DiskStore) -> Resolver {
+        Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
     }
 
     /// The rules for signatures of items: those of `manifest` and those of the site.
@@ -79,8 +79,8 @@ impl Client {
         store: &DiskStore,
     ) -> Result<UpdateOutcome, manifest::LoadManifestError> {
         let manifest = load_edited(request.paths, request.platforms, &FileOverrides::new())?;
-        let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
-            .with_signatures(self.signatures_for(&manifest));
+        let mut resolver = self.resolver(store);
+        resolver.signatures = self.signatures_for(&manifest);
         let updated = update(request, &resolver).await;
         resolver.remember();
         updated

@@ -75,7 +75,7 @@ pub(crate) async fn lock(
     };
     let earlier = run.old.lost_referrers();
     let earlier = earlier.map(|(item, lost)| (item, lost.name.as_str()));
-    resolver.lost_referrers().retry(earlier);
+    resolver.lost_referrers.retry(earlier);
     let mut requests = manifest.requests.clone();
     run.postpone_submodules(&mut requests.git);
     // Each round requests only names that no earlier round requested, or more of a git repository
@@ -85,13 +85,13 @@ pub(crate) async fn lock(
             .summaries()
             .map(|request| (request.kind, request.name))
             .collect();
-        resolver.progress().begin("lock", names.len() as u64, 0);
+        resolver.progress.begin("lock", names.len() as u64, 0);
         run.known.extend(names);
         let repositories = requests.git.iter();
         let repositories = repositories.map(|request| (request.name.clone(), request.clone()));
         run.repositories.extend(repositories);
         requests.visit(&mut run).await;
-        resolver.progress().end();
+        resolver.progress.end();
         requests = run.new_dependencies(&manifest.exclude);
         if requests == ItemRequests::default() {
             // no other repository has them as submodules any more
@@ -110,7 +110,7 @@ pub(crate) async fn lock(
     // later rounds append to the sections, but a lock lists its items by name
     lock.sort();
     for conflict in url_conflicts(&lock) {
-        resolver.progress().note(&conflict.to_string());
+        resolver.progress.note(&conflict.to_string());
     }
     results.drop_referrers_of_others(&lock);
     lock.missing = results.missing;
@@ -163,7 +163,7 @@ impl RequestVisitor for LockRun<'_> {
                 self.dependencies.extend(request.dependencies(&item));
                 R::Item::section_mut(&mut self.lock).push(item);
             }
-            let lost = self.resolver.lost_referrers().of(&name);
+            let lost = self.resolver.lost_referrers.of(&name);
             match lost.filter(|_| is_current) {
                 Some(lost) => self.results.add_lost_referrers(&name, lost),
                 // no look-up, so the losses of the old lock are still lost
@@ -188,14 +188,14 @@ impl LockRun<'_> {
         // How many pages of a tag list are worth reading depends on how many images of the
         // repository are requested, so all requests are counted before the first is resolved.
         let tagged = requests.iter().filter_map(R::tagged_reference);
-        resolver.repositories().expect_images(tagged);
+        resolver.repositories.expect_images(tagged);
         let limit = R::CONCURRENCY * resolver.limits().jobs;
         let host = |at: usize| host_in(&requests[at].name().to_string()).to_owned();
         run_concurrently_by_host(requests.len(), limit, host, async |at: usize| {
             let request = &requests[at];
             let pinned = old.get(request.name()).copied();
             let outcome = self.resolve(request, pinned).await;
-            resolver.progress().item(&request.name().to_string());
+            resolver.progress.item(&request.name().to_string());
             outcome
         })
         .await
@@ -342,7 +342,7 @@ impl LockRun<'_> {
             first,
             second,
         } = conflict;
-        self.resolver.progress().note(&format!(
+        self.resolver.progress.note(&format!(
             "the {field} of {name} is {first} in one item and {second} in another: the first \
              is used"
         ));

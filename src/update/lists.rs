@@ -208,7 +208,7 @@ impl UpdateRun<'_> {
         tuf_root: &str,
     ) -> Result<NewestTrustRoot, ResolveError> {
         let repository = HttpTufRepository {
-            sessions: self.lookups.resolver.shared_sessions(),
+            sessions: self.lookups.resolver.sessions.clone(),
             url: source.url.clone(),
         };
         let newest = newest_trust_root(repository, tuf_root, jiff::Timestamp::now()).await;

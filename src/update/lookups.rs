@@ -186,7 +186,7 @@ impl UpstreamLookups<'_> {
         manifest: &MergedManifest,
         names: &BTreeSet<(EntryKind, String)>,
     ) {
-        if self.resolver.signatures().is_empty() {
+        if self.resolver.signatures.is_empty() {
             return;
         }
         self.visit(manifest, names, LookupStep::LogTime).await;
@@ -280,7 +280,7 @@ impl RequestVisitor for LookupVisitor<'_, '_> {
             match (step, digest) {
                 (LookupStep::Status, _) => {
                     let status = upstream_status(request, resolver).await;
-                    resolver.progress().item(&request.name().to_string());
+                    resolver.progress.item(&request.name().to_string());
                     found.results.insert(key(request), status);
                 }
                 (LookupStep::Content, _) => {

@@ -90,13 +90,13 @@ pub(crate) async fn update(
         used_only: Mutex::default(),
         outcome,
     };
-    resolver.progress().begin("update", items.len() as u64, 0);
+    resolver.progress.begin("update", items.len() as u64, 0);
     run.replace_trust_roots().await?;
     run.replace_lists().await?;
     run.move_versions().await?;
     // last, because only now the run knows which items did not move and which tags were listed
     run.look_up_unmoved_items().await?;
-    resolver.progress().end();
+    resolver.progress.end();
     let end = RunEnd {
         has_seen_all: request.only.is_empty() && run.outcome.failed.is_empty(),
         rewrite: request.rewrite_sights,

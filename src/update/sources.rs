@@ -25,7 +25,7 @@ pub(super) async fn versions(
             after,
         } => {
             let tags = resolver.all_tags(image).await?;
-            let session = resolver.sessions().upstream(&image.registry).await?;
+            let session = resolver.sessions.upstream(&image.registry).await?;
             let tags = tags.ok_or_else(|| {
                 let why = session.tags_failure();
                 ResolveError::from(format!(
@@ -42,7 +42,7 @@ pub(super) async fn versions(
         }
         VersionSource::Chart(from) => chart_versions(resolver, &from.repo, &from.chart).await?,
         VersionSource::GitTags(url) => {
-            let refs = list_refs(resolver.sessions(), url).await?;
+            let refs = list_refs(&resolver.sessions, url).await?;
             resolver.keep_git_tags(url, &refs);
             refs.iter()
                 .filter_map(|one| Some(one.name.strip_prefix("refs/tags/")?.to_owned()))

@@ -212,11 +212,15 @@ pub trait ItemRequest: Clone + fmt::Debug + PartialEq + Sync {
     fn name(&self) -> &Self::Name;
 
     /// Whether `exclusion` removes this request.
-    fn is_excluded_by(&self, exclusion: &Exclusion) -> bool;
+    fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
+        exclusion.matches_url(&self.name().to_string())
+    }
 
     /// The name of the item in the form that `exclusion` has, to suggest a correction. `None` if
     /// the item cannot be excluded in that form.
-    fn name_like(&self, exclusion: &Exclusion) -> Option<String>;
+    fn name_like(&self, exclusion: &Exclusion) -> Option<String> {
+        matches!(exclusion, Exclusion::Url(_)).then(|| self.name().to_string())
+    }
 
     /// Whether the content is next to the manifest, so that nothing is requested for it.
     fn is_local(&self) -> bool {
@@ -344,7 +348,7 @@ pub(crate) fn meets_rules(old: &impl ItemKind, resolver: &Resolver) -> bool {
     let old = old.as_item();
     old.signature_subject().is_none_or(|subject| {
         resolver
-            .signatures()
+            .signatures
             .accepts(subject, old.recorded_signatures())
     })
 }

@@ -30,7 +30,7 @@ pub struct LocalPlace {
 impl LocalPlace {
     /// Reads the content into the store of `resolver`. Returns its digest and its size in bytes.
     pub(crate) async fn store(&self, resolver: &Resolver) -> Result<(Digest, u64), ResolveError> {
-        let disk = resolver.disk().clone();
+        let disk = resolver.disk.clone();
         let limits = *resolver.limits();
         let place = self.clone();
         let storing = tokio::task::spawn_blocking(move || {

@@ -1,6 +1,6 @@
 //! The result of resolving a request, and how the verification of signatures changes it.
 
-use super::item_kind::ItemKind;
+use super::item_kind::{ItemKind, PinPolicy};
 use super::resolver::ResolveError;
 use landfall_model::Digest;
 
@@ -39,13 +39,25 @@ impl<T> ResolveOutcome<T> {
 }
 
 impl<T: Clone + PartialEq> ResolveOutcome<T> {
-    /// The outcome for an item next to the manifest, which is a part of it: changed content is a
-    /// changed entry. `old` is the item in the old lock.
-    pub(crate) fn local(found: Result<T, ResolveError>, old: Option<&T>) -> ResolveOutcome<T> {
+    /// The outcome for an item that was resolved again. `old` is the item in the old lock, which
+    /// stays after an error. An item next to the manifest is a part of it: changed content is a
+    /// changed entry.
+    pub(crate) fn of(found: Result<T, ResolveError>, old: Option<&T>) -> ResolveOutcome<T> {
         match found {
             Ok(item) if old == Some(&item) => ResolveOutcome::Kept(item),
             Ok(item) => ResolveOutcome::New(item),
             Err(cause) => ResolveOutcome::Failed(old.cloned(), cause),
+        }
+    }
+
+    /// The outcome after an error. `old` is the item in the old lock, if it still meets the
+    /// request.
+    pub(crate) fn lost(old: Option<&T>, pins: PinPolicy, cause: ResolveError) -> ResolveOutcome<T> {
+        match old {
+            Some(old) if cause.is_gone && pins != PinPolicy::Recall => {
+                ResolveOutcome::Gone(old.clone())
+            }
+            old => ResolveOutcome::Failed(old.cloned(), cause),
         }
     }
 }

@@ -195,7 +195,7 @@ impl LockedChart {
 
     /// Whether the verified signatures in the lock meet the rules of `resolver`.
     fn is_verified_for(&self, resolver: &Resolver) -> bool {
-        let policy = resolver.signatures();
+        let policy = &resolver.signatures;
         policy.accepts(self.rule_subject(), &self.verified)
     }
 
@@ -207,7 +207,7 @@ impl LockedChart {
             Some(_) => self.referrers.is_some(),
             None => !self.verified.is_empty(),
         };
-        has_records == resolver.signatures().applies_to(self.rule_subject())
+        has_records == resolver.signatures.applies_to(self.rule_subject())
     }
 }
 
@@ -227,9 +227,7 @@ pub(super) async fn verify_outcome(
     // `--refresh` and `--check` verify again; otherwise the record in the lock is enough
     let is_recorded = accepted(&chart)
         && chart.has_records_for(resolver)
-        && !resolver
-            .lost_referrers()
-            .must_retry(&chart.name.to_string());
+        && !resolver.lost_referrers.must_retry(&chart.name.to_string());
     if is_recorded && pins == PinPolicy::Keep && old == Some(&chart) {
         return ResolveOutcome::Kept(chart);
     }
@@ -272,7 +270,7 @@ async fn verify_provenance(
     resolver: &Resolver,
     chart: &LockedChart,
 ) -> Result<Vec<VerifiedSignature>, ResolveError> {
-    let policy = resolver.signatures();
+    let policy = &resolver.signatures;
     let needed = chart.provenance.as_ref();
     let needed = needed.filter(|_| policy.applies_to(chart.rule_subject()));
     if let Some(sidecar) = needed {
@@ -280,6 +278,6 @@ async fn verify_provenance(
             .await
             .map_err(|error| ResolveError::from(error).about("its provenance"))?;
     }
-    let verified = chart.verified_provenance(policy, resolver.disk(), SignatureTime::Now);
+    let verified = chart.verified_provenance(policy, &resolver.disk, SignatureTime::Now);
     verified.map_err(|error| error.into_resolve_error(""))
 }

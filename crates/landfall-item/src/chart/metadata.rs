@@ -261,7 +261,7 @@ async fn newest(
     let oci = url.strip_prefix("oci://");
     // a chart next to the manifest belongs to the user, who may name any host
     if local_path(source).is_none() && (oci.is_some() || is_web_url(url)) {
-        resolver.sessions().check_named_target(url, source).await?;
+        resolver.sessions.check_named_target(url, source).await?;
     }
     let versions: Vec<String> = match oci {
         Some(path) => {

@@ -84,7 +84,7 @@ pub(super) async fn archive(
     let mut refused = None;
     for target in archive.urls {
         // a public index must not lead to hosts of the local network
-        let sessions = resolver.sessions();
+        let sessions = &resolver.sessions;
         match sessions.check_named_target(target.as_str(), url).await {
             Ok(()) => allowed.push(target),
             Err(error) => refused = refused.or(Some(error)),

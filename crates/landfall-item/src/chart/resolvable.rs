@@ -26,14 +26,6 @@ impl ItemRequest for ChartRequest {
         self.local.is_some()
     }
 
-    fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
-        exclusion.matches_url(self.name.as_str())
-    }
-
-    fn name_like(&self, exclusion: &Exclusion) -> Option<String> {
-        matches!(exclusion, Exclusion::Url(_)).then(|| self.name.to_string())
-    }
-
     fn merge(&mut self, other: &ChartRequest) -> Result<(), FieldConflict> {
         merge_option("path", &mut self.local, &other.local)?;
         merge_option("digest", &mut self.pin, &other.pin)?;
@@ -190,7 +182,7 @@ impl ChartRequest {
     ) -> ResolveOutcome<LockedChart> {
         if self.local.is_some() {
             let found = resolve::resolve(resolver, chart_resolver, self).await;
-            return ResolveOutcome::local(found, old);
+            return ResolveOutcome::of(found, old);
         }
         // the old chart, if it was searched for images and verified as this request requires
         let comparable = old.filter(|old| is_signed_for(self, old) && is_searched_for(self, old));

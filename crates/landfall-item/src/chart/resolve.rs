@@ -20,7 +20,6 @@ use landfall_model::sign::SignatureTime;
 use landfall_model::{
     Algorithm, Descriptor, Digest, ImageRef, LOCAL_PREFIX, Manifest, media_type, redact_urls,
 };
-use std::sync::Arc;
 use url::Url;
 
 /// A chart that was downloaded to find its dependencies and images.
@@ -83,7 +82,7 @@ pub(super) async fn resolve(
     chart.app_version = plain(&yaml.app_version);
     let needs = metadata::outside_needs(files, &mut budget, resolver.limits())?;
     for (schema_of, url) in &needs.schemas {
-        resolver.progress().note(&format!(
+        resolver.progress.note(&format!(
             "note: {}: values.schema.json of {schema_of} refers to {}, which helm requests when it \
              validates values; without access to it, use `helm --skip-schema-validation`",
             request.name,
@@ -93,10 +92,8 @@ pub(super) async fn resolve(
     chart.dependencies =
         metadata::resolve(resolver, &needs.dependencies, &source_of(&request.name)).await?;
     if let Some(discovery) = &request.discover {
-        let finder = resolver
-            .image_finder()
-            .ok_or("this command does not search charts for images")?;
-        let finder = Arc::clone(finder);
+        let finder = resolver.image_finder.clone();
+        let finder = finder.ok_or("this command does not search charts for images")?;
         let settings = discovery.clone();
         // rendering a chart runs helm, which may take seconds
         let found =
@@ -125,10 +122,10 @@ async fn read_local(
     let folder = name.folder().unwrap_or_default();
     let below = if folder.is_empty() { "" } else { "/" };
     chart.url = Some(format!("{LOCAL_PREFIX}{folder}{below}{}", name.archive()));
-    chart.path = place.path_in_lock(resolver.lock_folder());
+    chart.path = place.path_in_lock(&resolver.lock_folder);
     Ok(FetchedChart {
         chart,
-        archive: resolver.disk().read(&layer)?,
+        archive: resolver.disk.read(&layer)?,
         provenance: None,
     })
 }

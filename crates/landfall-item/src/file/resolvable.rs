@@ -4,9 +4,7 @@ use super::locked::LockedFile;
 use super::{resolve, signature_lookup};
 use crate::item_kind::meets_rules;
 use crate::text::{FieldConflict, merge_option};
-use crate::{
-    Exclusion, ItemRequest, LocalPlace, PinPolicy, ResolveError, ResolveOutcome, Resolver,
-};
+use crate::{ItemRequest, LocalPlace, PinPolicy, ResolveError, ResolveOutcome, Resolver};
 use landfall_model::Digest;
 use landfall_model::document::SourceLocation;
 use landfall_model::sign::FileKey;
@@ -22,14 +20,6 @@ impl ItemRequest for FileRequest {
 
     fn is_local(&self) -> bool {
         self.local.is_some()
-    }
-
-    fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
-        exclusion.matches_url(&self.url)
-    }
-
-    fn name_like(&self, exclusion: &Exclusion) -> Option<String> {
-        matches!(exclusion, Exclusion::Url(_)).then(|| self.url.clone())
     }
 
     fn urls(&self) -> Vec<&str> {
@@ -138,7 +128,7 @@ impl FileRequest {
     ) -> ResolveOutcome<LockedFile> {
         if let Some(place) = &self.local {
             let found = resolve::resolve_local(resolver, self, place).await;
-            return ResolveOutcome::local(found, old);
+            return ResolveOutcome::of(found, old);
         }
         if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (old, pins) {
             // these fields come from the manifest, so changing them needs no request

@@ -72,7 +72,7 @@ pub(super) async fn resolve_local(
 ) -> Result<LockedFile, ResolveError> {
     let (digest, size) = place.store(resolver).await?;
     if let Some(Checksum::Digest(expected)) = &request.checksum {
-        let disk = resolver.disk().clone();
+        let disk = resolver.disk.clone();
         let (content, expected) = (digest.clone(), expected.clone());
         let checking = tokio::task::spawn_blocking(move || {
             let found = digest_of(&mut disk.open(&content, 0)?, expected.algorithm());
@@ -85,7 +85,7 @@ pub(super) async fn resolve_local(
         checking.await??;
     }
     Ok(LockedFile {
-        path: place.path_in_lock(resolver.lock_folder()),
+        path: place.path_in_lock(&resolver.lock_folder),
         packing: match place.form {
             LocalForm::Folder(packing) => Some(packing),
             LocalForm::File | LocalForm::Chart(_) | LocalForm::Image(_) | LocalForm::Repository => {
@@ -151,7 +151,7 @@ pub(super) async fn ensure_downloaded(
     resolver: &Resolver,
     file: &LockedFile,
 ) -> Result<(), ResolveError> {
-    let disk = resolver.disk().clone();
+    let disk = resolver.disk.clone();
     let digest = file.digest.clone();
     let size = file.size;
     let has_file = tokio::task::spawn_blocking(move || disk.has(&digest, size)).await;
@@ -169,7 +169,7 @@ async fn verify_stored(
     key: &FileKey,
     signature: &Bytes,
 ) -> Result<Result<String, String>, ResolveError> {
-    let disk = resolver.disk().clone();
+    let disk = resolver.disk.clone();
     let key = key.clone();
     let signature = signature.clone();
     let verifying = tokio::task::spawn_blocking(move || {
@@ -199,7 +199,7 @@ pub(super) async fn download_sidecar(
 /// The size that the server reports: by HEAD, or by GET if HEAD fails or reports no size. `None` if
 /// GET reports none either, or the server compresses the body.
 pub(super) async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, ResolveError> {
-    let sessions = resolver.sessions();
+    let sessions = &resolver.sessions;
     // Signed URLs of object stores allow GET only, and some servers close the connection on HEAD,
     // so such failures of HEAD say nothing about the file.
     match head_file(sessions, url).await {
@@ -237,7 +237,7 @@ pub(crate) async fn download(
     url: &str,
     expected: Option<&Digest>,
 ) -> Result<(Digest, u64), ResolveError> {
-    let policy = resolver.sessions().transport().retry_policy();
+    let policy = resolver.sessions.transport().retry_policy();
     policy
         .read_body(|| download_once(resolver, url, expected))
         .await
@@ -249,7 +249,7 @@ async fn download_once(
     expected: Option<&Digest>,
 ) -> Result<(Digest, u64), BodyFailure<ResolveError>> {
     let local = |error: String| BodyFailure::Final(ResolveError::local(error));
-    let response = expect_file(get_file(resolver.sessions(), url, None).await?, url).await?;
+    let response = expect_file(get_file(&resolver.sessions, url, None).await?, url).await?;
     // With a checksum, a declared compression is accepted, since the bytes are verified. Some
     // servers declare a .tgz as a compressed encoding of its content, but send it unchanged.
     let compressed = response.compression_error("the file");
@@ -262,7 +262,7 @@ async fn download_once(
         .header("content-length")
         .and_then(|length| length.parse().ok());
     let mut temporary = resolver
-        .disk()
+        .disk
         .temporary_file()
         .map_err(|error| local(error.to_string()))?;
     let mut hasher = Hasher::new(Algorithm::Sha256);
@@ -279,7 +279,7 @@ async fn download_once(
         temporary
             .write_all(&bytes)
             .map_err(|error| local(format!("cannot write to the store: {error}")))?;
-        resolver.progress().bytes(bytes.len() as u64);
+        resolver.progress.bytes(bytes.len() as u64);
     }
     if let Some(length) = length.filter(|length| *length != size) {
         let why = format!("{url}: the response ended after {size} of {length} bytes");
@@ -298,7 +298,7 @@ async fn download_once(
         }
     }
     let digest = hasher.finish();
-    let disk = resolver.disk().clone();
+    let disk = resolver.disk.clone();
     let adopted = digest.clone();
     // flushing a large file to disk may block for long
     let adopting = tokio::task::spawn_blocking(move || disk.adopt(temporary, &adopted)).await;

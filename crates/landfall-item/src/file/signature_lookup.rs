@@ -29,7 +29,7 @@ pub(super) async fn verify_outcome(
     old: Option<&LockedFile>,
     pins: PinPolicy,
 ) -> ResolveOutcome<LockedFile> {
-    let policy = resolver.signatures();
+    let policy = &resolver.signatures;
     let accepted = |file: &LockedFile| policy.accepts(file.rule_subject(), &file.verified);
     let (file, is_kept) = match outcome.item_to_verify(accepted) {
         Ok(found) => found,
@@ -62,7 +62,7 @@ pub(super) async fn verify_outcome(
 /// Whether [`look_up`] may have found the sidecar at `url` next to `file` or its checksum file.
 pub(super) fn is_found(file: &LockedFile, url: &str, resolver: &Resolver) -> bool {
     let mut endings = resolver
-        .signatures()
+        .signatures
         .signature_endings(file.rule_subject())
         .into_iter()
         .flatten();
@@ -140,7 +140,7 @@ fn has_signature_files(file: &LockedFile) -> bool {
 }
 
 fn is_stored(resolver: &Resolver, file: &LockedFile) -> bool {
-    let has = resolver.disk().has(&file.digest, file.size);
+    let has = resolver.disk.has(&file.digest, file.size);
     has.unwrap_or(false)
 }
 
@@ -149,7 +149,7 @@ async fn look_up(
     resolver: &Resolver,
     file: &LockedFile,
 ) -> Result<Vec<LockedSidecar>, ResolveError> {
-    let groups = resolver.signatures().signature_endings(file.rule_subject());
+    let groups = resolver.signatures.signature_endings(file.rule_subject());
     let mut found = Vec::new();
     for base in bases(file) {
         for group in &groups {
@@ -185,7 +185,7 @@ pub(crate) async fn ensure_stored(
     resolver: &Resolver,
     sidecar: &LockedSidecar,
 ) -> Result<(), HttpError> {
-    let has = resolver.disk().has(&sidecar.digest, sidecar.size);
+    let has = resolver.disk.has(&sidecar.digest, sidecar.size);
     if has.unwrap_or(false) {
         return Ok(());
     }
@@ -203,8 +203,8 @@ async fn verify_stored(
     file: &LockedFile,
 ) -> Result<Vec<VerifiedSignature>, ItemSignatureError> {
     let file = file.clone();
-    let policy = resolver.signatures().clone();
-    let disk = resolver.disk().clone();
+    let policy = resolver.signatures.clone();
+    let disk = resolver.disk.clone();
     // a large file may have to be hashed
     let verifying = tokio::task::spawn_blocking(move || {
         file.verified_signatures(&policy, &disk, SignatureTime::Now)
@@ -213,8 +213,8 @@ async fn verify_stored(
 }
 
 fn log_queries(resolver: &Resolver, file: &LockedFile) -> Result<Vec<LogQuery>, ResolveError> {
-    let signatures = file.signatures(resolver.disk()).map_err(failure)?;
-    let policy = resolver.signatures();
+    let signatures = file.signatures(&resolver.disk).map_err(failure)?;
+    let policy = &resolver.signatures;
     Ok(policy.log_queries(file.rule_subject(), &signatures))
 }
 

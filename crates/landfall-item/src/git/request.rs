@@ -63,7 +63,7 @@ impl GitRequest {
     /// The request with the keys that its entry demands, and those of the rules of `resolver`.
     pub(super) fn with_rules(&self, resolver: &Resolver) -> GitRequest {
         let mut request = self.clone();
-        for signers in resolver.signatures().git_signers(&self.name) {
+        for signers in resolver.signatures.git_signers(&self.name) {
             if !request.signers.contains(&signers) {
                 request.signers.push(signers);
             }

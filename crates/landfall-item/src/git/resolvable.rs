@@ -26,16 +26,8 @@ impl ItemRequest for GitRequest {
         self.place.is_some()
     }
 
-    fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
-        exclusion.matches_url(&self.name)
-    }
-
     fn further_urls(&self) -> Vec<&str> {
         self.lfs_server.as_deref().into_iter().collect()
-    }
-
-    fn name_like(&self, exclusion: &Exclusion) -> Option<String> {
-        matches!(exclusion, Exclusion::Url(_)).then(|| self.name.clone())
     }
 
     fn may_find(&self, exclusion: &Exclusion) -> bool {
@@ -78,7 +70,7 @@ impl ItemRequest for GitRequest {
         if request.place.is_some() {
             return match resolve(resolver, request, old).await {
                 Err(error) if error.refutes_old => ResolveOutcome::Failed(None, error.cause),
-                found => ResolveOutcome::local(found.map_err(|error| error.cause), old),
+                found => ResolveOutcome::of(found.map_err(|error| error.cause), old),
             };
         }
         // a repository that was next to the manifest before is another one now
@@ -154,7 +146,7 @@ impl ItemRequest for GitRequest {
         resolver: &Resolver,
         old: &LockedGitRepository,
     ) -> Result<(), ResolveError> {
-        list_refs(resolver.sessions(), old.url()).await?;
+        list_refs(&resolver.sessions, old.url()).await?;
         Ok(())
     }
 
@@ -186,7 +178,7 @@ impl ItemRequest for GitRequest {
         &self,
         resolver: &Resolver,
     ) -> Result<(Option<Digest>, Option<u64>), ResolveError> {
-        let refs = list_refs(resolver.sessions(), &self.url).await?;
+        let refs = list_refs(&resolver.sessions, &self.url).await?;
         choose_refs(self, &refs)?;
         Ok((None, None))
     }
@@ -206,7 +198,7 @@ impl GitRequest {
             return Ok(resolver);
         };
         resolver.count_dependency()?;
-        let sessions = resolver.sessions();
+        let sessions = &resolver.sessions;
         sessions.check_named_target(&self.url, named_by).await?;
         Ok(resolver.for_dependency_at(&self.url, host_in(&self.name)))
     }

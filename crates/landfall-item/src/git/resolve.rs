@@ -65,7 +65,7 @@ pub(super) async fn resolve(
     let source = GitSource::open(resolver, request).await?;
     let chosen = choose_refs(request, &source.refs).map_err(|error| source.about(error))?;
     let path = request.place.as_ref().map(|place| {
-        let path = place.path_in_lock(resolver.lock_folder());
+        let path = place.path_in_lock(&resolver.lock_folder);
         path.unwrap_or_default()
     });
     let moved = old.map(|old| moved_tags(&old.refs, &chosen.refs));
@@ -79,7 +79,7 @@ pub(super) async fn resolve(
     };
     // another machine need not be able to read it
     let is_stored = match old.filter(|_| path.is_some()) {
-        Some(old) => are_stored(resolver.disk().clone(), old.git_packs()).await,
+        Some(old) => are_stored(resolver.disk.clone(), old.git_packs()).await,
         None => true,
     };
     if let Some(old) = old.filter(|old| has_old_refs && is_stored && !needs_objects(old)) {
@@ -103,7 +103,7 @@ pub(super) async fn resolve(
     let stored = match &old_packs {
         Some(packs)
             if (request.depth.is_none() || has_old_refs)
-                && are_stored(resolver.disk().clone(), packs.clone()).await =>
+                && are_stored(resolver.disk.clone(), packs.clone()).await =>
         {
             packs.clone()
         }
@@ -127,7 +127,7 @@ pub(super) async fn resolve(
         source.packs(resolver, request, &new, &haves).await?
     };
     let writing = PackWriting {
-        disk: resolver.disk().clone(),
+        disk: resolver.disk.clone(),
         limits: *resolver.limits(),
         stored,
         old: old.map(|old| old.packs.clone()).unwrap_or_default(),
@@ -137,7 +137,7 @@ pub(super) async fn resolve(
         refs: chosen.refs.clone(),
         head: chosen.head.clone(),
     };
-    let busy = resolver.sessions().transport().activity().busy();
+    let busy = resolver.sessions.transport().activity().busy();
     let written = tokio::task::spawn_blocking(move || writing.run()).await;
     drop(busy);
     let written = written.map_err(ResolveError::from)?;
@@ -146,7 +146,7 @@ pub(super) async fn resolve(
         cause: source.about(error.cause),
     })?;
     let large_files = match written.large_files.take() {
-        Some(wanted) => Some(find_large_files(resolver.sessions(), wanted).await?),
+        Some(wanted) => Some(find_large_files(&resolver.sessions, wanted).await?),
         None => None,
     };
     let rewritten = written.is_rewritten.then(|| {
@@ -154,7 +154,7 @@ pub(super) async fn resolve(
     });
     for change in moved.into_iter().flatten().chain(rewritten) {
         let line = format!("{}: {change}", request.name);
-        resolver.progress().note(&line);
+        resolver.progress.note(&line);
     }
     Ok(locked(request, path, chosen, written, large_files))
 }
@@ -171,7 +171,7 @@ impl GitSource {
     async fn open(resolver: &Resolver, request: &GitRequest) -> Result<GitSource, ResolveError> {
         let Some(place) = &request.place else {
             return Ok(GitSource {
-                refs: list_refs(resolver.sessions(), &request.url).await?,
+                refs: list_refs(&resolver.sessions, &request.url).await?,
                 local: None,
             });
         };
@@ -203,7 +203,7 @@ impl GitSource {
         haves: &[ObjectId],
     ) -> Result<Vec<Arc<dyn PackBytes>>, ResolveError> {
         let Some((repository, _)) = &self.local else {
-            let sessions = resolver.sessions();
+            let sessions = &resolver.sessions;
             let pack = fetch_pack(sessions, &request.url, new, haves, request.depth).await?;
             return Ok(vec![Arc::new(pack)]);
         };

@@ -57,7 +57,7 @@ pub(super) async fn has_signed_tags(
     if request.signers.is_empty() || !refs.any(|one| rules.needs_signed_tag(one)) {
         return Some(true);
     }
-    let disk = resolver.disk().clone();
+    let disk = resolver.disk.clone();
     let limits = *resolver.limits();
     let (request, old) = (request.clone(), old.clone());
     let verifying = tokio::task::spawn_blocking(move || {
@@ -156,14 +156,14 @@ impl LockedGitRepository {
     /// verified.
     pub(crate) async fn download_packs(&self, resolver: &Resolver) -> Result<(), ResolveError> {
         let packs = Arc::new(self.git_packs());
-        let disk = resolver.disk().clone();
+        let disk = resolver.disk.clone();
         let has = |pack: &GitPack| disk.has(&pack.digest, pack.size).unwrap_or(false);
         if packs.packs.iter().all(has) {
             return Ok(());
         }
         // packs that the lock does not name get other digests, and verification misses the right ones
-        let folder = resolver.lock_folder();
-        let written = write_packs(resolver.sessions(), folder, packs, move |database, plan| {
+        let folder = &resolver.lock_folder;
+        let written = write_packs(&resolver.sessions, folder, packs, move |database, plan| {
             store_pack(&disk, database, plan)
         });
         Ok(written.await.map(drop)?)

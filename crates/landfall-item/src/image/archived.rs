@@ -14,7 +14,7 @@ pub(super) async fn resolve(
     request: &ImageRequest,
     place: &LocalPlace,
 ) -> Result<LockedImage, ResolveError> {
-    if resolver.signatures().applies_to(&request.name) {
+    if resolver.signatures.applies_to(&request.name) {
         return Err(
             "a rule of `verify` requires a signature, and an image of an archive has none; add a \
              rule with `none` and the reason"
@@ -37,12 +37,12 @@ pub(super) async fn resolve(
     let mut image = resolve::resolve(&offline, &request, &top).await?;
     image.archive = Some(
         place
-            .path_in_lock(resolver.lock_folder())
+            .path_in_lock(&resolver.lock_folder)
             .unwrap_or_default(),
     );
     let blobs = image.blobs.clone();
-    let disk = resolver.disk().clone();
-    let progress = resolver.shared_progress();
+    let disk = resolver.disk.clone();
+    let progress = resolver.progress.clone();
     let storing = tokio::task::spawn_blocking(move || {
         let lacking = blobs.into_iter();
         let lacking = lacking.filter(|blob| !disk.has(&blob.digest, blob.size).unwrap_or(false));

@@ -92,7 +92,7 @@ impl<'a> ReferrerSearch<'a> {
         known: &'a PreviousReferrers<'a>,
         manifests: usize,
     ) -> Result<ReferrerSearch<'a>, ResolveError> {
-        let session = resolver.sessions().upstream(&name.registry).await?;
+        let session = resolver.sessions.upstream(&name.registry).await?;
         let tags = listed_tags(resolver, name, manifests, known.is_looked_up).await?;
         Ok(ReferrerSearch {
             resolver,
@@ -185,7 +185,7 @@ impl<'a> ReferrerSearch<'a> {
             if fetched.subject.as_ref() == Some(subject) {
                 found.push(FoundReferrer { fetched, tag: None });
             } else {
-                self.resolver.progress().note(&format!(
+                self.resolver.progress.note(&format!(
                     "{}: {} is listed as a referrer of {subject}, but does not refer to it",
                     self.name.name(),
                     fetched.descriptor.digest
@@ -275,7 +275,7 @@ impl<'a> ReferrerSearch<'a> {
             Some(ListedReferrers::default())
         } else {
             self.resolver
-                .repositories()
+                .repositories
                 .referrers(&self.session, repository, subject)
                 .await?
         };
@@ -314,8 +314,8 @@ pub(super) async fn listed_tags(
     manifests: usize,
     is_looked_up: bool,
 ) -> Result<Option<Arc<BTreeSet<String>>>, ResolveError> {
-    let session = resolver.sessions().upstream(&name.registry).await?;
-    let repositories = resolver.repositories();
+    let session = resolver.sessions.upstream(&name.registry).await?;
+    let repositories = &resolver.repositories;
     let pages = repositories.pages_worth_reading(name, manifests, resolver.limits());
     if !session.lists_all_tags()
         || (is_looked_up && repositories.has_more_pages_than(&session, name, pages))

@@ -46,7 +46,7 @@ pub(super) async fn look_up_new(
     let is_refused = cause.is_gone || cause.is_temporary;
     let cause = failed_look_up(cause);
     // the limits of landfall are not the registry's failure
-    if !is_refused || resolver.signatures().applies_to(&image.name) {
+    if !is_refused || resolver.signatures.applies_to(&image.name) {
         return Err(cause);
     }
     resolver.note_once(&format!("{item}: {cause}"));
@@ -54,7 +54,7 @@ pub(super) async fn look_up_new(
         reference: format!("referrers of {}", image.digest),
         cause,
     };
-    resolver.lost_referrers().record(&item, vec![lost]);
+    resolver.lost_referrers.record(&item, vec![lost]);
     Ok(LockedImage {
         referrers: Some(Vec::new()),
         referrer_blobs: Vec::new(),
@@ -92,17 +92,17 @@ async fn try_look_up(
         ..image.clone()
     };
     if !is_requested {
-        resolver.lost_referrers().record(item, Vec::new());
+        resolver.lost_referrers.record(item, Vec::new());
         return Ok(bare);
     }
-    let known = PreviousReferrers::new(image, resolver.lost_referrers().must_retry(item));
+    let known = PreviousReferrers::new(image, resolver.lost_referrers.must_retry(item));
     let (found, lost) = search(resolver, bare, &known).await?;
     for LostReferrer { reference, cause } in &lost {
         resolver.note_once(&format!(
             "{item}: the referrer {reference} cannot be read and is left out: {cause}"
         ));
     }
-    resolver.lost_referrers().record(item, lost);
+    resolver.lost_referrers.record(item, lost);
     Ok(found)
 }
 

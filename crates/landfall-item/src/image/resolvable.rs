@@ -1,9 +1,8 @@
 //! How a request for an image is merged, resolved and updated.
 
-use super::listed;
 use super::locked::LockedImage;
 use super::request::{BundleImages, ImageRequest};
-use super::{archived, referrers, resolve, signatures, verify};
+use super::{archived, listed, referrers, resolve, signatures, verify};
 use crate::text::{FieldConflict, merge_option};
 use crate::{
     DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolveError, ResolveOutcome, Resolver,
@@ -64,12 +63,12 @@ impl ItemRequest for ImageRequest {
     ) -> ResolveOutcome<LockedImage> {
         if let Some(place) = &self.archive {
             let found = archived::resolve(resolver, self, place).await;
-            let outcome = ResolveOutcome::local(found, old);
+            let outcome = ResolveOutcome::of(found, old);
             return listed::complete(resolver, self, outcome).await;
         }
         // an image that came from an archive before is another one now
         let old = old.filter(|old| old.archive.is_none());
-        let policy = resolver.signatures();
+        let policy = &resolver.signatures;
         // if the lock records no accepted signature, the image may have been signed since then
         let is_unverified = old.is_some_and(|old| !policy.accepts(&self.name, &old.verified));
         let search = if is_unverified && pins == PinPolicy::Keep {
@@ -188,7 +187,7 @@ impl ImageRequest {
         old: Option<&LockedImage>,
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedImage> {
-        let archived = resolver.archives().has(&self.name);
+        let archived = resolver.archives.has(&self.name);
         // An archive does not contain the referrers of its images. A later run without the archive
         // looks them up.
         let without_referrers = ImageRequest {
@@ -199,14 +198,14 @@ impl ImageRequest {
         let matching = old.filter(|old| request.has_platforms_of(old) && old.pin == request.pin);
         // the index may have an attestation now that it lacked: its children are fetched again
         let lacks_attestation = resolver
-            .lost_referrers()
+            .lost_referrers
             .lacks_attestation(&self.name.to_string());
         if let Some(old) = matching.filter(|_| !lacks_attestation) {
             match pins {
                 PinPolicy::Keep
                     if archived
                         || (old.referrers.is_some() == request.referrers
-                            && !resolver.lost_referrers().must_retry(&self.name.to_string())) =>
+                            && !resolver.lost_referrers.must_retry(&self.name.to_string())) =>
                 {
                     return ResolveOutcome::Kept(old.clone());
                 }
@@ -215,7 +214,7 @@ impl ImageRequest {
                 }
                 // The lock in a store was not reviewed by anyone, so it counts only if the stored
                 // manifests agree with it.
-                PinPolicy::Recall if !verify::contradictions(old, resolver.disk()).is_empty() => {}
+                PinPolicy::Recall if !verify::contradictions(old, &resolver.disk).is_empty() => {}
                 PinPolicy::Refresh | PinPolicy::Recall => {
                     match resolve::upstream_digest(resolver, &request.name).await {
                         Ok(Some(digest)) if digest == old.digest => {
@@ -269,9 +268,6 @@ async fn find_referrers(
     old: &LockedImage,
 ) -> ResolveOutcome<LockedImage> {
     let item = old.name.to_string();
-    match referrers::look_up(resolver, &item, old, request.referrers).await {
-        Ok(image) if image == *old => ResolveOutcome::Kept(image),
-        Ok(image) => ResolveOutcome::New(image),
-        Err(cause) => ResolveOutcome::Failed(Some(old.clone()), cause),
-    }
+    let found = referrers::look_up(resolver, &item, old, request.referrers).await;
+    ResolveOutcome::of(found, Some(old))
 }

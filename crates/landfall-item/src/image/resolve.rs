@@ -97,7 +97,7 @@ pub(super) async fn resolve(
         }
     }
     let image = referrers::look_up_new(resolver, &image, request.referrers).await?;
-    resolver.lost_referrers().add(&name.to_string(), lost);
+    resolver.lost_referrers.add(&name.to_string(), lost);
     Ok(image)
 }
 
@@ -158,10 +158,10 @@ pub(super) async fn upstream_digest(
     let Some(tag) = &name.tag else {
         return Ok(name.digest.clone());
     };
-    if let Some(archived) = resolver.archives().find(name, tag) {
+    if let Some(archived) = resolver.archives.find(name, tag) {
         return Ok(Some(archived.digest));
     }
-    let session = resolver.sessions().upstream(&name.registry).await?;
+    let session = resolver.sessions.upstream(&name.registry).await?;
     session
         .head_manifest(&name.repository, tag, false)
         .await

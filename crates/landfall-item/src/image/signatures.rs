@@ -97,7 +97,7 @@ pub(super) async fn verify_outcome(
     old: Option<&LockedImage>,
     pins: PinPolicy,
 ) -> ResolveOutcome<LockedImage> {
-    let policy = resolver.signatures();
+    let policy = &resolver.signatures;
     let accepted = |image: &LockedImage| policy.accepts(&image.name, &image.verified);
     let (image, is_kept) = match outcome.item_to_verify(accepted) {
         Ok(found) => found,
@@ -124,7 +124,7 @@ pub(crate) async fn find_signatures(
     item: &str,
     artifact: LockedImage,
 ) -> Result<Option<LockedImage>, ResolveError> {
-    if !resolver.signatures().applies_to(&artifact.name) {
+    if !resolver.signatures.applies_to(&artifact.name) {
         return Ok(None);
     }
     let found = referrers::look_up(resolver, item, &artifact, true).await?;
@@ -140,7 +140,7 @@ pub(crate) async fn logged_since(
     name: &ImageRef,
     digest: &Digest,
 ) -> Result<Option<Timestamp>, ResolveError> {
-    let policy = resolver.signatures();
+    let policy = &resolver.signatures;
     if !policy.applies_to(name) {
         return Ok(None);
     }
@@ -150,7 +150,7 @@ pub(crate) async fn logged_since(
     let item = image.name.to_string();
     let found = referrers::look_up(resolver, &item, &image, true).await?;
     download(resolver, &found).await?;
-    let (documents, _) = signature_documents(&found, resolver.disk()).map_err(failure)?;
+    let (documents, _) = signature_documents(&found, &resolver.disk).map_err(failure)?;
     policy
         .logged_since(name, digest, &documents)
         .map_err(|error| failure(error.into()))
@@ -170,15 +170,15 @@ async fn verify(
     item: &str,
     image: &LockedImage,
 ) -> Result<Vec<VerifiedSignature>, ResolveError> {
-    let policy = resolver.signatures();
+    let policy = &resolver.signatures;
     if !policy.applies_to(&image.name) {
         return Ok(Vec::new());
     }
     let undelivered = download(resolver, image).await?;
-    let verified = verified_signatures(image, policy, resolver.disk());
+    let verified = verified_signatures(image, policy, &resolver.disk);
     let verified = verified.map_err(|error| undelivered.unwrap_or_else(|| failure(error)));
     // the signature may be in a referrer that could not be read
-    let lost = resolver.lost_referrers().of(item).unwrap_or_default();
+    let lost = resolver.lost_referrers.of(item).unwrap_or_default();
     match (verified, lost.into_iter().next()) {
         (Err(error), Some(lost)) => Err(ResolveError {
             recorded: format!(
@@ -220,7 +220,7 @@ async fn download(
             .manifest(&image.name, &reference, Some(&descriptor))
             .await?;
     }
-    let (layers, _) = signature_layers(image, resolver.disk()).map_err(failure)?;
+    let (layers, _) = signature_layers(image, &resolver.disk).map_err(failure)?;
     let mut first = None;
     for layer in layers {
         if let Err(error) = resolver.small_blob(&image.name, &layer.descriptor).await {

@@ -43,7 +43,7 @@ impl SignatureVerdicts {
     /// lacks are downloaded first.
     pub async fn of_upstream(lock: &Lock, resolver: &Resolver) -> SignatureVerdicts {
         let mut needed = lock.clone();
-        needed.retain(|item| needs_signature(item, resolver.signatures()));
+        needed.retain(|item| needs_signature(item, &resolver.signatures));
         let downloads: Vec<_> = needed
             .items()
             .map(|item| {
@@ -56,8 +56,8 @@ impl SignatureVerdicts {
                 .buffer_unordered(resolver.limits().jobs)
                 .collect()
                 .await;
-        let blobs: Arc<dyn BlobRead> = Arc::new(resolver.disk().clone());
-        let mut verdicts = SignatureVerdicts::of(&needed, resolver.signatures(), &blobs);
+        let blobs: Arc<dyn BlobRead> = Arc::new(resolver.disk.clone());
+        let mut verdicts = SignatureVerdicts::of(&needed, &resolver.signatures, &blobs);
         // the error of the download says more than that the signature is missing from the store
         for failed in &mut verdicts.failed {
             let download = downloaded

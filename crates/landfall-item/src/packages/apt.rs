@@ -23,7 +23,7 @@ pub(super) async fn resolve(
     request: &PackageSetRequest,
     old: Option<&LockedPackageSet>,
 ) -> Result<(LockedPackageSet, Vec<String>), ResolveError> {
-    let shared = resolver.suites().slot_for(request);
+    let shared = resolver.suites.slot_for(request);
     let read = shared
         .get_or_try_init(async || {
             let suites = request.sources.iter().map(async |source| {

@@ -309,7 +309,7 @@ pub(super) async fn fetch(
         return Err(format!("{path} has {size} bytes, more than {limit}").into());
     }
     let descriptor = Descriptor::new(digest.clone(), *size, media_type::OCTETS);
-    let disk = resolver.disk().clone();
+    let disk = resolver.disk.clone();
     let stored = descriptor.clone();
     let stored = tokio::task::spawn_blocking(move || match disk.has(&stored.digest, stored.size) {
         Ok(true) => disk.read(&stored).ok(),

@@ -4,7 +4,7 @@ use super::kind;
 use super::locked::{LockedPackageSet, PackageSource};
 use crate::item_kind::meets_rules;
 use crate::text::FieldConflict;
-use crate::{Exclusion, ItemRequest, PinPolicy, ResolveError, ResolveOutcome, Resolver};
+use crate::{ItemRequest, PinPolicy, ResolveError, ResolveOutcome, Resolver};
 use landfall_content::BlobRead;
 use landfall_model::Digest;
 use landfall_model::document::SourceLocation;
@@ -24,10 +24,6 @@ impl ItemRequest for PackageSetRequest {
         &self.name
     }
 
-    fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
-        exclusion.matches_url(&self.name)
-    }
-
     fn further_urls(&self) -> Vec<&str> {
         let urls = self.sources.iter().flat_map(|source| {
             let mirrors = source.mirrors.as_ref().map(|mirrors| match mirrors {
@@ -36,10 +32,6 @@ impl ItemRequest for PackageSetRequest {
             std::iter::once(&source.url).chain(mirrors)
         });
         urls.map(String::as_str).collect()
-    }
-
-    fn name_like(&self, exclusion: &Exclusion) -> Option<String> {
-        matches!(exclusion, Exclusion::Url(_)).then(|| self.name.clone())
     }
 
     fn merge(&mut self, other: &PackageSetRequest) -> Result<(), FieldConflict> {
@@ -71,12 +63,8 @@ impl ItemRequest for PackageSetRequest {
         if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (matching, pins) {
             // `index` and renewed keys do not affect the choice of packages, so no request is
             // needed
-            let set = with_keys(old, self, resolver.disk());
-            return if *old == set {
-                ResolveOutcome::Kept(set)
-            } else {
-                ResolveOutcome::New(set)
-            };
+            let set = with_keys(old, self, &resolver.disk);
+            return ResolveOutcome::of(Ok(set), Some(old));
         }
         // with `Recall`, the old lock is only a cache of an earlier run, so metadata older than the
         // locked metadata must not be rejected
@@ -84,7 +72,7 @@ impl ItemRequest for PackageSetRequest {
         match choose(resolver, self, before).await {
             Ok((set, notes)) => {
                 for note in &notes {
-                    resolver.progress().note(note);
+                    resolver.progress.note(note);
                 }
                 if old == Some(&set) {
                     return ResolveOutcome::Kept(set);
@@ -93,15 +81,12 @@ impl ItemRequest for PackageSetRequest {
                 ResolveOutcome::New(set)
             }
             Err(cause) => match (matching, old) {
-                (Some(old), _) if cause.is_gone && pins != PinPolicy::Recall => {
-                    ResolveOutcome::Gone(old.clone())
-                }
                 // a set with other packages is still usable if the same keys signed its sources
                 (None, Some(old)) if is_trusted(old, self) => ResolveOutcome::Failed(
                     Some(old.clone()),
                     cause.followed_by(&"the lock has the set of an earlier version of this entry"),
                 ),
-                (old, _) => ResolveOutcome::Failed(old.cloned(), cause),
+                (matching, _) => ResolveOutcome::lost(matching, pins, cause),
             },
         }
     }

@@ -27,7 +27,7 @@ pub(super) async fn snapshot(
         .as_deref()
         .filter(|url| url.contains(ID) && is_file_url(url))?;
     resolver
-        .sessions()
+        .sessions
         .check_named_target(template, &metadata.url)
         .await
         .ok()?;

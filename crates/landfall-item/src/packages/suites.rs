@@ -77,7 +77,7 @@ impl ReadSuites {
 
 /// The suites that a run has parsed, by sources and architectures.
 #[derive(Default)]
-pub struct SharedSuites(Mutex<Vec<SuitesSlot>>);
+pub(crate) struct SharedSuites(Mutex<Vec<SuitesSlot>>);
 
 /// The slot for the suites of one list of sources and one list of architectures.
 struct SuitesSlot {

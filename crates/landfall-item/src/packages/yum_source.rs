@@ -385,7 +385,7 @@ pub(super) async fn repository_urls(
     for mirror in mirrors {
         // anybody may have written the list, so it must not lead to hosts of the local network
         match resolver
-            .sessions()
+            .sessions
             .check_named_target(&mirror, list_url)
             .await
         {

@@ -70,7 +70,7 @@ impl<'r> ProviderRegistry<'r> {
         resolver: &'r Resolver,
         host: &str,
     ) -> Result<ProviderRegistry<'r>, ResolveError> {
-        let scheme = if resolver.sessions().is_plain(host) {
+        let scheme = if resolver.sessions.is_plain(host) {
             "http"
         } else {
             "https"
@@ -85,7 +85,7 @@ impl<'r> ProviderRegistry<'r> {
         })?;
         let base = joined(&url, &format!("{}/", path.trim_end_matches('/')))?;
         resolver
-            .sessions()
+            .sessions
             .check_named_target(base.as_str(), &url)
             .await?;
         Ok(ProviderRegistry { resolver, base })
@@ -126,7 +126,7 @@ impl<'r> ProviderRegistry<'r> {
             .map_err(|_| ResolveError::from("the registry names no SHA-256 of it").about(&about))?;
         let url = joined(at.as_str(), &location.download_url)?;
         self.resolver
-            .sessions()
+            .sessions
             .check_named_target(url.as_str(), at.as_str())
             .await?;
         Ok(OfferedPackage { url, digest })

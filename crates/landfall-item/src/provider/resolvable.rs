@@ -6,7 +6,7 @@ use super::registry::provider_versions;
 use super::resolve::{check_hashes, check_platforms, resolve};
 use crate::item_kind::meets_rules;
 use crate::text::{FieldConflict, merge_option};
-use crate::{Exclusion, ItemRequest, PinPolicy, ResolveError, ResolveOutcome, Resolver};
+use crate::{ItemRequest, PinPolicy, ResolveError, ResolveOutcome, Resolver};
 use landfall_model::Digest;
 use landfall_model::document::{SourceLocation, UpdateRule};
 use std::collections::BTreeSet;
@@ -17,14 +17,6 @@ impl ItemRequest for ProviderRequest {
 
     fn name(&self) -> &ProviderName {
         &self.name
-    }
-
-    fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
-        exclusion.matches_url(self.name.as_str())
-    }
-
-    fn name_like(&self, exclusion: &Exclusion) -> Option<String> {
-        matches!(exclusion, Exclusion::Url(_)).then(|| self.name.to_string())
     }
 
     fn merge(&mut self, other: &ProviderRequest) -> Result<(), FieldConflict> {
@@ -77,12 +69,7 @@ impl ItemRequest for ProviderRequest {
                 Some(cause) => ResolveOutcome::Failed(matching.cloned(), cause),
                 None => ResolveOutcome::New(found),
             },
-            Err(cause) => match matching {
-                Some(old) if cause.is_gone && pins != PinPolicy::Recall => {
-                    ResolveOutcome::Gone(old.clone())
-                }
-                old => ResolveOutcome::Failed(old.cloned(), cause),
-            },
+            Err(cause) => ResolveOutcome::lost(matching, pins, cause),
         }
     }
 

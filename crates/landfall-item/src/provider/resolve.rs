@@ -153,10 +153,10 @@ async fn hash_stored(
     digest: &Digest,
     size: u64,
 ) -> Result<String, ResolveError> {
-    let disk = resolver.disk().clone();
+    let disk = resolver.disk.clone();
     let digest = digest.clone();
     let limits = *resolver.limits();
-    let busy = resolver.sessions().transport().activity().busy();
+    let busy = resolver.sessions.transport().activity().busy();
     let hashing = tokio::task::spawn_blocking(move || {
         let blobs: &dyn BlobRead = &disk;
         package_hash(blobs, &digest, size, &limits)

@@ -56,7 +56,7 @@ impl Resolver {
         name: &ImageRef,
         reference: &str,
     ) -> Result<Digest, ResolveError> {
-        let session = self.sessions().upstream(&name.registry).await?;
+        let session = self.sessions.upstream(&name.registry).await?;
         let found = session.head_manifest(&name.repository, reference, false);
         found.await?.ok_or_else(ResolveError::gone)
     }
@@ -81,7 +81,7 @@ impl Resolver {
             return true;
         }
         if let Some(image) = &self.archived_image {
-            let progress = &*self.shared_progress();
+            let progress = &*self.progress;
             let blob = std::slice::from_ref(descriptor);
             let import = || image.import(blob, &self.disk, progress);
             return tokio::task::block_in_place(import).is_ok() && self.has_blob(descriptor);
@@ -133,7 +133,7 @@ impl Resolver {
         };
         let import = |blob| {
             let blob = std::slice::from_ref(blob);
-            image.import(blob, &self.disk, &*self.shared_progress())
+            image.import(blob, &self.disk, &*self.progress)
         };
         let cause = known.and_then(|blob| tokio::task::block_in_place(|| import(blob)).err());
         let cause = cause.unwrap_or_else(|| format!("it lacks {reference}"));

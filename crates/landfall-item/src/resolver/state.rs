@@ -15,44 +15,51 @@ use landfall_model::{Descriptor, Digest, Limits, locked};
 use landfall_signature::SignaturePolicy;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Resolves the names of items to digests, and stores the content that it fetches.
 pub struct Resolver {
-    pub(super) sessions: Arc<RegistrySessions>,
-    pub(super) disk: DiskStore,
-    progress: Arc<dyn Progress>,
-    pub(super) repositories: UpstreamRepositories,
+    /// The connections to registries and web servers.
+    pub sessions: Arc<RegistrySessions>,
+    /// The store for fetched content.
+    pub disk: DiskStore,
+    /// The receiver of progress and notes.
+    pub progress: Arc<dyn Progress>,
+    /// The known facts about upstream repositories.
+    pub repositories: UpstreamRepositories,
     /// Manifests that this run fetched and stored, by host and digest.
     pub(super) fetched: OnceMap<(String, Digest), ()>,
     /// Files that several items need, such as the index of an HTTP repository of charts, by URL.
     pub(super) shared: OnceMap<String, Bytes>,
     /// Parsed apt suites, which are read once for all sets with the same sources.
-    suites: SharedSuites,
-    image_finder: Option<Arc<dyn FindImages>>,
+    pub(crate) suites: SharedSuites,
+    /// The finder of images in charts; `None` if charts are not searched.
+    pub image_finder: Option<Arc<dyn FindImages>>,
     /// The images of local archives, which are searched before upstream is queried.
-    pub(super) archives: Arc<ArchiveImages>,
+    pub archives: Arc<ArchiveImages>,
     /// The image of an archive. If there is one, nothing is requested from the network.
     pub(super) archived_image: Option<Arc<ImageInArchive>>,
-    /// The folder of the lock, to which it writes the paths of local content.
-    lock_folder: PathBuf,
+    /// The folder of the lock, to which it writes the paths of local content; `.` by default.
+    pub lock_folder: PathBuf,
     /// The rules for the signatures that items must have.
-    signatures: SignaturePolicy,
-    /// The digests that an update looked up and accepted, by kind and name.
-    looked_up: Arc<BTreeMap<(EntryKind, String), Digest>>,
+    pub signatures: SignaturePolicy,
+    /// The digests that an update looked up and accepted, by kind and name. Items that are locked
+    /// for the first time, or again, get these digests, even if their names have moved since.
+    pub looked_up: Arc<BTreeMap<(EntryKind, String), Digest>>,
     /// The objects that the listed tags of git repositories name, by URL and tag.
     git_tags: Mutex<BTreeMap<(String, String), ObjectId>>,
-    /// Chart repositories that the manifest names, as `ChartName::repository_url` writes them.
-    named: BTreeSet<String>,
+    /// Chart repositories that the manifest names, as `ChartName::repository_url` writes them. They
+    /// may be read with credentials.
+    pub named: BTreeSet<String>,
     /// A copy of this resolver without credentials, for chart and git repositories that the
     /// manifest does not name. Most runs do not need it, so it is created on first use.
     without_accounts: OnceLock<Box<Resolver>>,
     /// The number of resolved charts and git repositories that the manifest does not name.
     dependencies: AtomicUsize,
     /// The referrers that could not be read.
-    lost_referrers: Arc<LostReferrers>,
+    pub lost_referrers: Arc<LostReferrers>,
 }
 
 impl Resolver {
@@ -84,21 +91,6 @@ impl Resolver {
         }
     }
 
-    /// Sets the finder of images in charts.
-    #[must_use]
-    pub fn finding_images(self, finder: Arc<dyn FindImages>) -> Resolver {
-        Resolver {
-            image_finder: Some(finder),
-            ..self
-        }
-    }
-
-    /// Sets the archives that are searched before upstream is queried.
-    #[must_use]
-    pub fn with_archives(self, archives: Arc<ArchiveImages>) -> Resolver {
-        Resolver { archives, ..self }
-    }
-
     /// A resolver that reads manifests and blobs from `image`, and requests nothing from the
     /// network.
     pub(crate) fn with_archived_image(&self, image: Arc<ImageInArchive>) -> Resolver {
@@ -106,31 +98,6 @@ impl Resolver {
         Resolver {
             archived_image: Some(image),
             ..Resolver::new(sessions, self.disk.clone(), self.progress.clone())
-        }
-    }
-
-    /// Sets the folder of the lock, `.` by default.
-    #[must_use]
-    pub fn with_lock_folder(self, folder: &Path) -> Resolver {
-        Resolver {
-            lock_folder: folder.into(),
-            ..self
-        }
-    }
-
-    /// Sets the rules for the signatures that items must have.
-    #[must_use]
-    pub fn with_signatures(self, signatures: SignaturePolicy) -> Resolver {
-        Resolver { signatures, ..self }
-    }
-
-    /// Sets the digests that an update looked up. Items that are locked for the first time, or
-    /// again, get these digests, even if their names have moved since.
-    #[must_use]
-    pub fn with_looked_up(self, looked_up: BTreeMap<(EntryKind, String), Digest>) -> Resolver {
-        Resolver {
-            looked_up: Arc::new(looked_up),
-            ..self
         }
     }
 
@@ -154,27 +121,14 @@ impl Resolver {
     }
 
     /// Sets the objects of tags that an update listed. A tag that has moved since is not locked.
-    #[must_use]
-    pub fn with_git_tags(self, tags: BTreeMap<(String, String), ObjectId>) -> Resolver {
-        Resolver {
-            git_tags: Mutex::new(tags),
-            ..self
-        }
+    pub fn set_git_tags(&mut self, tags: BTreeMap<(String, String), ObjectId>) {
+        self.git_tags = Mutex::new(tags);
     }
 
     /// The object that a tag of the git repository at `url` named when its tags were listed.
     pub fn git_tag(&self, url: &str, tag: &str) -> Option<ObjectId> {
         let key = (url.to_owned(), tag.to_owned());
         locked(&self.git_tags).get(&key).copied()
-    }
-
-    /// Sets the chart repositories that the manifest names, which may be read with credentials.
-    #[must_use]
-    pub fn with_accounts_for(self, named: impl Iterator<Item = String>) -> Resolver {
-        Resolver {
-            named: named.collect(),
-            ..self
-        }
     }
 
     /// The resolver for the chart or git repository at `url` on `host`. It has no credentials
@@ -217,65 +171,10 @@ impl Resolver {
         .into())
     }
 
-    /// The referrers that this run could not read.
-    pub fn lost_referrers(&self) -> &LostReferrers {
-        &self.lost_referrers
-    }
-
-    /// The apt suites that this run has parsed.
-    pub fn suites(&self) -> &SharedSuites {
-        &self.suites
-    }
-
-    /// The images of local archives, which are searched before upstream is queried.
-    pub fn archives(&self) -> &ArchiveImages {
-        &self.archives
-    }
-
-    /// The folder of the lock, to which it writes the paths of local content.
-    pub fn lock_folder(&self) -> &Path {
-        &self.lock_folder
-    }
-
-    /// The rules for the signatures that items must have.
-    pub fn signatures(&self) -> &SignaturePolicy {
-        &self.signatures
-    }
-
-    /// The finder of images in charts; `None` if charts are not searched.
-    pub fn image_finder(&self) -> Option<&Arc<dyn FindImages>> {
-        self.image_finder.as_ref()
-    }
-
-    /// The connections to registries and web servers.
-    pub fn sessions(&self) -> &RegistrySessions {
-        &self.sessions
-    }
-
-    /// The connections to registries and web servers, to share with other tasks.
-    pub fn shared_sessions(&self) -> Arc<RegistrySessions> {
-        self.sessions.clone()
-    }
-
     /// The number of seconds by which the clocks of servers are ahead of this machine's clock;
     /// `None` if no server sent a date.
     pub fn server_clock_offset(&self) -> Option<i64> {
         self.sessions.transport().ledger().clock_offset()
-    }
-
-    /// The store for fetched content.
-    pub fn disk(&self) -> &DiskStore {
-        &self.disk
-    }
-
-    /// The receiver of progress and notes, to share with other tasks.
-    pub(crate) fn shared_progress(&self) -> Arc<dyn Progress> {
-        self.progress.clone()
-    }
-
-    /// The receiver of progress and notes.
-    pub fn progress(&self) -> &dyn Progress {
-        &*self.progress
     }
 
     /// The limits on sizes and counts in this run.
@@ -304,11 +203,6 @@ impl Resolver {
     /// Prints `line` as a note, unless this run has already printed it.
     pub fn note_once(&self, line: &str) {
         self.sessions.transport().note_once(line);
-    }
-
-    /// The known facts about upstream repositories.
-    pub fn repositories(&self) -> &UpstreamRepositories {
-        &self.repositories
     }
 
     /// Stores the facts that this run learned about upstream repositories.
