@@ -110,7 +110,7 @@ pub(crate) async fn lock(
     // later rounds append to the sections, but a lock lists its items by name
     lock.sort();
     for conflict in url_conflicts(&lock) {
-        resolver.progress.note(&conflict.to_string());
+        resolver.progress.note(&conflict);
     }
     results.drop_referrers_of_others(&lock);
     lock.missing = results.missing;

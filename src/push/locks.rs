@@ -128,7 +128,7 @@ async fn listed_locks(
     session: &RegistrySession,
     repository: &str,
 ) -> Result<(u32, DeliveredLocks), TransferError> {
-    let list = match delivered::fetch_newest(session, repository).await {
+    let (number, list) = match delivered::fetch_newest(session, repository).await {
         Ok(Some(list)) => list,
         Ok(None) => return Ok((1, DeliveredLocks::default())),
         // Some registries answer 403 for a repository that does not exist. If this account really
@@ -136,9 +136,9 @@ async fn listed_locks(
         Err(error) if error.may_be_missing() => return Ok((1, DeliveredLocks::default())),
         Err(error) => return Err(TransferError::destination(error)),
     };
-    let locks = DeliveredLocks::parse(&list.bytes).map_err(|why| {
+    let locks = DeliveredLocks::parse(&list).map_err(|why| {
         let words = format!("the tag does not contain a list of locks: {why}");
         TransferError::new(TransferSide::Destination, ErrorKind::Invalid, words)
     })?;
-    Ok((list.number, locks))
+    Ok((number, locks))
 }

@@ -100,7 +100,7 @@ pub(crate) async fn push(
     let WantedContent { lock, skipped } = wanted_content(lock, &options, &demanded);
     let lock = &*lock;
     if let Some(collision) = collision(mapping, lock) {
-        return Err(Failure::usage(collision.to_string()));
+        return Err(Failure::usage(collision));
     }
     let session = sessions
         .destination(&mapping.target().registry)

@@ -239,13 +239,13 @@ pub async fn find_delivered(
         .await
         .map_err(unreadable)?;
     let newest = delivered_locks::fetch_newest(&session, &repository).await;
-    let Some(newest) = newest.map_err(unreadable)? else {
+    let Some((_, newest)) = newest.map_err(unreadable)? else {
         return Err(failed(format!(
             "nothing to serve: the registry has no list of deliveries at {list}; deliver files or \
              charts to it with `landfall push`"
         )));
     };
-    let deliveries = delivered_locks::DeliveredLocks::parse(&newest.bytes);
+    let deliveries = delivered_locks::DeliveredLocks::parse(&newest);
     let deliveries =
         deliveries.map_err(|why| failed(format!("{list} is not a list of deliveries: {why}")))?;
     let limits = *sessions.transport().limits();

@@ -7,6 +7,7 @@
 
 use super::Lock;
 use crate::artifact::{self, TITLE};
+use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use landfall_content::LockEntry;
 use landfall_content::registry::RegistrySession;
@@ -41,15 +42,6 @@ const MAX_LISTS: u32 = 1 << 20;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeliveredLocks(Vec<DeliveredLock>);
 
-/// A list of locks at a registry.
-#[derive(Debug, Clone)]
-pub struct FoundList {
-    /// The number of the list at this registry, counted from 1.
-    pub number: u32,
-    /// The manifest of the list.
-    pub bytes: bytes::Bytes,
-}
-
 /// The tag of the list with this number, counted from 1.
 pub fn tag(number: u32) -> String {
     match number {
@@ -58,21 +50,18 @@ pub fn tag(number: u32) -> String {
     }
 }
 
-/// Fetches the list with the highest number, or `None` if there is none. A registry whose list can
-/// be replaced gets two requests more than for the list alone. A registry that does not list its
-/// tags gets one more for each number of the longest gap.
+/// Fetches the list with the highest number, with that number, or `None` if there is none. A
+/// registry whose list can be replaced gets two requests more than for the list alone. A registry
+/// that does not list its tags gets one more for each number of the longest gap.
 ///
 /// # Errors
 /// If a list cannot be read.
 pub async fn fetch_newest(
     session: &RegistrySession,
     repository: &str,
-) -> Result<Option<FoundList>, HttpError> {
+) -> Result<Option<(u32, Bytes)>, HttpError> {
     let fetch = async |number| match session.manifest(repository, &tag(number)).await {
-        Ok(manifest) => Ok(Some(FoundList {
-            number,
-            bytes: manifest.bytes,
-        })),
+        Ok(manifest) => Ok(Some((number, manifest.bytes))),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
         // some registries answer 403 for a missing tag
         Err(error) if number > 1 && error.may_be_missing() => Ok(None),
@@ -94,14 +83,14 @@ pub async fn fetch_newest(
         if let Some(found) = newest {
             newest = Some(last_without_gap(found, &fetch).await?);
         }
-        let after = newest.as_ref().map_or(1, |found| found.number);
+        let after = newest.as_ref().map_or(1, |(number, _)| *number);
         if listed.is_some() || after >= MAX_LISTS {
             return Ok(newest);
         }
         let behind = futures_util::stream::iter(after + 1..=after + LONGEST_GAP)
             .map(&fetch)
             .buffered(LOOKUPS_AT_ONCE);
-        let behind: Vec<Option<FoundList>> = behind.try_collect().await?;
+        let behind: Vec<Option<(u32, Bytes)>> = behind.try_collect().await?;
         match behind.into_iter().flatten().next_back() {
             Some(found) => newest = Some(found),
             None => return Ok(newest),
@@ -111,21 +100,21 @@ pub async fn fetch_newest(
 
 /// The last list of those with consecutive numbers that begin with `newest`.
 async fn last_without_gap(
-    mut newest: FoundList,
-    fetch: impl AsyncFn(u32) -> Result<Option<FoundList>, HttpError>,
-) -> Result<FoundList, HttpError> {
+    mut newest: (u32, Bytes),
+    fetch: impl AsyncFn(u32) -> Result<Option<(u32, Bytes)>, HttpError>,
+) -> Result<(u32, Bytes), HttpError> {
     // first doubled while there is a list, then narrowed down
     let mut step = 1;
     let mut missing = loop {
-        let number = newest.number.saturating_add(step);
+        let number = newest.0.saturating_add(step);
         match fetch(number).await? {
             Some(found) if number < MAX_LISTS => newest = found,
             _ => break number,
         }
         step *= 2;
     };
-    while missing - newest.number > 1 {
-        let number = newest.number.midpoint(missing);
+    while missing - newest.0 > 1 {
+        let number = newest.0.midpoint(missing);
         match fetch(number).await? {
             Some(found) => newest = found,
             None => missing = number,

@@ -16,7 +16,7 @@ pub use self::document::{
     lost_referrer_item, lost_referrer_name, referrer_item,
 };
 pub use self::lists::{EXPORT_FORMATS, ExportInput};
-pub use self::load::{Collision, UrlConflict, collision, url_conflicts};
+pub use self::load::{collision, url_conflicts};
 pub use self::signature_verdicts::SignatureVerdicts;
 
 /// The default file name of the lock, and its name inside a bundle.

@@ -331,7 +331,7 @@ fn two_signatures_with_the_same_destination_tag_are_reported() {
     assert_eq!(collision(&mapping, &lock), None);
     second.referrers.as_mut().unwrap()[0].digest = digest("another signature");
     lock.images[1] = second.clone();
-    let message = collision(&mapping, &lock).unwrap().to_string();
+    let message = collision(&mapping, &lock).unwrap();
     assert!(
         message.starts_with("r:5/prometheus/node-exporter:sha256-4a.sig would be both"),
         "{message}"

@@ -99,7 +99,7 @@ impl ExportImages {
             .as_ref()
             .and_then(|mapping| collision(mapping, &lock))
         {
-            return Err(CliError::usage(collision.to_string()));
+            return Err(CliError::usage(collision));
         }
         let progress = Arc::clone(&context.progress);
         context.run(async move {

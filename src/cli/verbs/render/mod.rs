@@ -93,7 +93,7 @@ impl PlatformRun {
             .transpose()?
             .unwrap_or_default();
         if let Some(collision) = collision(&mapping, &lock) {
-            return Err(CliError::usage(collision.to_string()));
+            return Err(CliError::usage(collision));
         }
         let today = today().to_string();
         let request = RenderRequest {

@@ -128,7 +128,7 @@ impl RewriteCommand {
         let stdin = stdin.as_deref();
         let mapping = context.mapping(self.to.as_ref())?;
         if let Some(collision) = collision(&mapping, &lock) {
-            return Err(CliError::usage(collision.to_string()));
+            return Err(CliError::usage(collision));
         }
         let mut index = if self.reverse {
             ReferenceIndex::reverse(&lock, &mapping)
