@@ -74,7 +74,8 @@ pub(super) fn simulate_install(
                     name: package_text(pool, *id),
                     is_carried: pool
                         .package(*id)
-                        .digest()
+                        .digest
+                        .as_ref()
                         .is_some_and(|digest| packages.contains(digest)),
                 });
                 let replaced = choice

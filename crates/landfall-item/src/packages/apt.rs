@@ -41,7 +41,7 @@ pub(super) async fn resolve(
         .await?;
     // Another set may have read these suites and compared their dates with its own record in the
     // last lock. Compare them with the record of this set, too.
-    for (suite, source) in read.suites().iter().zip(&request.sources) {
+    for (suite, source) in read.suites.iter().zip(&request.sources) {
         let after = locked_source(old, source).and_then(|before| before.date.as_deref());
         fetch::check_age(&suite.name, suite.source.date.as_deref(), after)
             .map_err(|cause| cause.about(&source.describe()))?;

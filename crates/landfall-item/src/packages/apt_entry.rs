@@ -1,7 +1,9 @@
 //! Packages for apt in a manifest, and how they expand to requests.
 
 use super::fetch::LANGUAGE;
-use super::fields::{OneOrMore, PinnedVersion, SharedFields, is_word, read_bases, repository_url};
+use super::fields::{
+    OneOrMore, PinnedVersion, SharedFields, is_word, read_bases, repository_url, source_fields,
+};
 use super::resolvable::{
     MachineBase, OfferedIndex, PackageSetRequest, PackageSourceRequest, add_request,
 };
@@ -150,6 +152,43 @@ impl AptEntry {
         fields.add("name", &mut self.name);
     }
 
+    /// The sources with their positions.
+    pub(super) fn source_fields<'e>(
+        &self,
+        node: &'e YamlNode<'e>,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<Vec<(AptSourceEntry, &'e YamlNode<'e>)>> {
+        let own = || {
+            Some(AptSourceEntry {
+                url: self.url.clone()?,
+                suite: self.suite.clone()?,
+                codename: self.codename.clone(),
+                check_valid_until: self.check_valid_until,
+                components: self.components.clone(),
+                key: self.key.clone()?,
+            })
+        };
+        let has_own_keys = self.url.is_some()
+            || self.suite.is_some()
+            || self.key.is_some()
+            || !self.components.is_empty()
+            || self.codename.is_some()
+            || self.check_valid_until.is_some();
+        let keys = [
+            "`url`, `suite` and `key`",
+            "`url`, `suite`, `codename`, `checkValidUntil`, `components` or `key`",
+        ];
+        let sources = source_fields(own(), has_own_keys, keys, &self.sources, node, reader)?;
+        let is_empty = |(source, _): &&(AptSourceEntry, _)| source.suite.all().is_empty();
+        match sources.iter().find(is_empty) {
+            Some((_, node)) => Err(reader.here(node.get("suite")).fault(
+                "this list of suites is empty",
+                Some("write a suite, as in `suite: bookworm`"),
+            )),
+            None => Ok(sources),
+        }
+    }
+
     pub(super) fn shared(&self) -> SharedFields<'_> {
         SharedFields {
             system: "apt",
@@ -176,7 +215,7 @@ pub(super) fn request(
     reader: &EntryContext<'_>,
 ) -> ManifestResult<PackageSetRequest> {
     let shared = entry.shared();
-    let sources = source_fields(entry, node, reader)?;
+    let sources = entry.source_fields(node, reader)?;
     let bases = bases(entry, node, reader)?;
     let targets = targets(entry, &reader.here(node.get("targets")))?;
     let mut source_requests = Vec::new();
@@ -243,57 +282,6 @@ impl AptSourceEntry {
             });
         }
         Ok(requests)
-    }
-}
-
-/// The sources of `entry` with their positions: the one that is written in the entry itself, or
-/// those of `sources`.
-pub(super) fn source_fields<'e>(
-    entry: &'e AptEntry,
-    node: &'e YamlNode<'e>,
-    reader: &EntryContext<'_>,
-) -> ManifestResult<Vec<(AptSourceEntry, &'e YamlNode<'e>)>> {
-    let own = (&entry.url, &entry.suite, &entry.key);
-    let sources: Vec<(AptSourceEntry, &YamlNode<'_>)> = if entry.sources.is_empty() {
-        let (Some(url), Some(suite), Some(key)) = own else {
-            return Err(reader.here(node).fault(
-                "a source needs `url`, `suite` and `key`",
-                Some("write them here, or in each entry of `sources`"),
-            ));
-        };
-        let own = AptSourceEntry {
-            url: url.clone(),
-            suite: suite.clone(),
-            codename: entry.codename.clone(),
-            check_valid_until: entry.check_valid_until,
-            components: entry.components.clone(),
-            key: key.clone(),
-        };
-        vec![(own, node)]
-    } else {
-        let has_no_own = matches!(own, (None, None, None))
-            && entry.components.is_empty()
-            && entry.codename.is_none()
-            && entry.check_valid_until.is_none();
-        if !has_no_own {
-            return Err(reader.here(node.get("sources")).fault(
-                "`sources` cannot be combined with `url`, `suite`, `codename`, `checkValidUntil`, \
-                 `components` or `key`",
-                Some("move them into an entry of `sources`"),
-            ));
-        }
-        let sources = entry.sources.iter().cloned().enumerate();
-        sources
-            .map(|(index, source)| (source, node.get("sources").item(index)))
-            .collect()
-    };
-    let is_empty = |(source, _): &&(AptSourceEntry, _)| source.suite.all().is_empty();
-    match sources.iter().find(is_empty) {
-        Some((_, node)) => Err(reader.here(node.get("suite")).fault(
-            "this list of suites is empty",
-            Some("write a suite, as in `suite: bookworm`"),
-        )),
-        None => Ok(sources),
     }
 }
 

@@ -73,8 +73,6 @@ async fn fetch_suite(
         components: requested.components.clone(),
         targets: requested.targets.clone(),
         by_hash: release.by_hash,
-        module_hotfixes: false,
-        snapshot: None,
         date,
         valid_until: release.valid_until.map(|until| until.to_string()),
         key: requested
@@ -83,7 +81,7 @@ async fn fetch_suite(
             .ok_or("the key that signed it cannot be encoded")?,
         signed_by: signed.by.clone(),
         indexes: signed.files.clone(),
-        packages: Vec::new(),
+        ..PackageSource::default()
     };
     let mut texts = Vec::new();
     for listed in indexes(

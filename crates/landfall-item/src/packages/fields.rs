@@ -200,6 +200,37 @@ impl<'e> SharedFields<'e> {
     }
 }
 
+/// The sources of an entry with their positions: `own`, the one that is written in the entry
+/// itself, or those of `sources`. `keys` are the names of the keys that it needs, and of all keys
+/// that it may have; `has_own_keys` says whether the entry has any of the latter.
+pub(super) fn source_fields<'e, S: Clone>(
+    own: Option<S>,
+    has_own_keys: bool,
+    [needed, all]: [&str; 2],
+    sources: &[S],
+    node: &'e YamlNode<'e>,
+    reader: &EntryContext<'_>,
+) -> ManifestResult<Vec<(S, &'e YamlNode<'e>)>> {
+    if sources.is_empty() {
+        let own = own.ok_or_else(|| {
+            let help = "write them here, or in each entry of `sources`";
+            let message = format!("a source needs {needed}");
+            reader.here(node).fault(message, Some(help))
+        })?;
+        return Ok(vec![(own, node)]);
+    }
+    let list = node.get("sources");
+    if has_own_keys {
+        let message = format!("`sources` cannot be combined with {all}");
+        let help = "move them into an entry of `sources`";
+        return Err(reader.here(list).fault(message, Some(help)));
+    }
+    let sources = sources.iter().cloned().enumerate();
+    Ok(sources
+        .map(|(index, source)| (source, list.item(index)))
+        .collect())
+}
+
 /// Reads the field `base`, one value or a list. `read_one` reads one value.
 pub(super) fn read_bases<T>(
     value: Option<&OneOrMore<T>>,
@@ -335,11 +366,11 @@ impl ManifestEntry for PackageEntry {
     fn check(&self, node: &YamlNode<'_>, reader: &EntryContext<'_>) -> ManifestResult<()> {
         match (&self.apt, &self.yum) {
             (Some(apt), None) => {
-                apt_entry::source_fields(apt, node.get("apt"), reader)?;
+                apt.source_fields(node.get("apt"), reader)?;
                 apt.shared().check(node.get("apt"), reader)
             }
             (None, Some(yum)) => {
-                yum_entry::source_fields(yum, node.get("yum"), reader)?;
+                yum.source_fields(node.get("yum"), reader)?;
                 yum.shared().check(node.get("yum"), reader)
             }
             // a set of packages is chosen by one package manager

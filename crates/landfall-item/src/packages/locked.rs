@@ -58,7 +58,7 @@ impl LockedPackageSet {
 /// A repository, or a suite of one, with the carried indexes and packages.
 ///
 /// The lock does not have the URLs of the files, which are computed from `url` and the paths.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", deny_unknown_fields, rename_all = "camelCase")]
 pub struct PackageSource {
     /// The URL of the repository.

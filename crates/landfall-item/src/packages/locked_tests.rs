@@ -28,15 +28,11 @@ pub(super) fn set() -> LockedPackageSet {
         suite: "s".into(),
         components: vec!["main".into()],
         targets: vec!["Packages".into()],
-        by_hash: false,
-        module_hotfixes: false,
-        snapshot: None,
-        date: None,
-        valid_until: None,
         signed_by: "ABCD".into(),
         key: "-----BEGIN PGP PUBLIC KEY BLOCK-----\n".into(),
         indexes: vec![index],
         packages: vec![package],
+        ..PackageSource::default()
     };
     LockedPackageSet {
         name: "apt:x".into(),

@@ -188,7 +188,7 @@ fn newer_in_pool(
             pool.name(*id) == name || format!("{}.{}", pool.name(*id), pool.arch(*id)) == *name
         })
         .filter_map(|id| {
-            let source = usize::from(pool.package(id).source()?);
+            let source = usize::from(pool.package(id).source?);
             Some((pool.evr(id).to_owned(), source))
         })
         .collect();

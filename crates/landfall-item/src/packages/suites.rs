@@ -27,7 +27,8 @@ type SuiteQuery = Box<dyn FnOnce(&Universe<'_>, &[Suite]) + Send>;
 /// All packages of some suites. They borrow from the index texts, so one thread owns both and
 /// answers queries in sequence.
 pub(super) struct ReadSuites {
-    suites: Arc<Vec<Suite>>,
+    /// The suites that were read, in the order of the request.
+    pub(super) suites: Arc<Vec<Suite>>,
     queries: mpsc::Sender<SuiteQuery>,
 }
 
@@ -53,11 +54,6 @@ impl ReadSuites {
                 }
             })?;
         Ok(ReadSuites { suites, queries })
-    }
-
-    /// The suites that were read, in the order of the request.
-    pub(super) fn suites(&self) -> &[Suite] {
-        &self.suites
     }
 
     /// Runs `query` on the thread and returns its result. `None` if the thread has stopped.

@@ -39,18 +39,9 @@ fn set(blobs: &mut MemoryBlobs, seconds: u32, modules: Option<&str>) -> LockedPa
     let repomd = index(blobs, "repodata/repomd.xml", &repomd);
     let source = PackageSource {
         url: "https://h.test/r".into(),
-        suite: String::new(),
-        components: Vec::new(),
-        targets: Vec::new(),
-        by_hash: false,
-        module_hotfixes: false,
-        snapshot: None,
-        date: None,
-        valid_until: None,
         signed_by: "ABCD".into(),
-        key: String::new(),
         indexes: [repomd].into_iter().chain(modules).collect(),
-        packages: Vec::new(),
+        ..PackageSource::default()
     };
     LockedPackageSet {
         name: format!("yum:{seconds}"),

@@ -97,14 +97,9 @@ async fn choose_packages(
     Ok(locking.await?)
 }
 
-/// A package that the solver chose, with its source.
-struct ChosenPackage {
-    package: LockedPackage,
-    /// The position of its source in the request.
-    source: usize,
-    /// The positions of the bases that need it.
-    bases: BTreeSet<usize>,
-}
+/// The packages that the solver chose, by the position of their source in the request and their
+/// path, with the positions of the bases that need them.
+type ChosenPackages = BTreeMap<(usize, String), (LockedPackage, BTreeSet<usize>)>;
 
 /// Chooses the packages for `request`. Returns the set, and notes for people. Paths that the
 /// primary metadata does not list are added to `unlisted`, so that the caller can fetch the full
@@ -122,7 +117,7 @@ fn lock(
         &request.bases
     };
     // keyed by the position of the source and the path of the package; bases share most packages
-    let mut chosen: BTreeMap<(usize, String), ChosenPackage> = BTreeMap::new();
+    let mut chosen = ChosenPackages::new();
     let mut expected = BTreeSet::new();
     let mut skipped = BTreeMap::new();
     let mut at_urls = BTreeMap::new();
@@ -169,7 +164,7 @@ fn lock(
         expected.extend(missing);
         for id in packages {
             // a package without a source is installed already
-            let Some(source) = pool.package(id).source() else {
+            let Some(source) = pool.package(id).source else {
                 continue;
             };
             let source = usize::from(source);
@@ -183,12 +178,10 @@ fn lock(
                     .insert(package.url.clone());
             }
             let key = (source, package.path.clone());
-            let chosen = chosen.entry(key).or_insert_with(|| ChosenPackage {
-                package,
-                source,
-                bases: BTreeSet::new(),
-            });
-            chosen.bases.insert(number);
+            let (_, needed_by) = chosen
+                .entry(key)
+                .or_insert_with(|| (package, BTreeSet::new()));
+            needed_by.insert(number);
         }
     }
     let mut notes = notes(request, bases, &expected, &chosen);
@@ -209,8 +202,8 @@ fn lock(
         .iter()
         .map(|repository| repository.source.clone())
         .collect();
-    for chosen in chosen.into_values() {
-        sources[chosen.source].packages.push(chosen.package);
+    for ((source, _), (package, _)) in chosen {
+        sources[source].packages.push(package);
     }
     Ok((kind::set(request, expected, sources), notes))
 }
@@ -224,7 +217,7 @@ fn locked(
 ) -> Result<LockedPackage, ResolveError> {
     let [name, version, arch] = [pool.name(id), pool.evr(id), pool.arch(id)];
     let package = pool.package(id);
-    let digest = package.digest().ok_or_else(|| {
+    let digest = package.digest.as_ref().ok_or_else(|| {
         ResolveError::from(format!(
             "{} has no SHA-256 or SHA-512 in its index, so it cannot be verified",
             pool.nevra(id)
@@ -232,7 +225,7 @@ fn locked(
     })?;
     let package = LockedPackage {
         digest: digest.clone(),
-        size: package.size(),
+        size: package.size,
         name: name.into(),
         version: version.into(),
         arch: arch.into(),
@@ -265,7 +258,7 @@ fn notes(
     request: &PackageSetRequest,
     bases: &[MachineBase],
     expected: &BTreeSet<String>,
-    chosen: &BTreeMap<(usize, String), ChosenPackage>,
+    chosen: &ChosenPackages,
 ) -> Vec<String> {
     let mut notes = Vec::new();
     if !expected.is_empty() {
@@ -275,8 +268,8 @@ fn notes(
     for (number, base) in bases.iter().enumerate() {
         let own: Vec<String> = chosen
             .values()
-            .filter(|chosen| chosen.bases.contains(&number) && chosen.bases.len() < bases.len())
-            .map(|chosen| format!("{} {}", chosen.package.name, chosen.package.version))
+            .filter(|(_, needed_by)| needed_by.contains(&number) && needed_by.len() < bases.len())
+            .map(|(package, _)| format!("{} {}", package.name, package.version))
             .collect();
         if !own.is_empty() {
             notes.push(base_note(&request.name, base, &own));

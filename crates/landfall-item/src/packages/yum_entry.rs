@@ -2,6 +2,7 @@
 
 use super::fields::{
     OneOrMore, PinnedVersion, SharedFields, is_word, mirror_list_url, read_bases, repository_url,
+    source_fields,
 };
 use super::resolvable::{
     MachineBase, MirrorsRequest, OfferedIndex, PackageSetRequest, PackageSourceRequest,
@@ -152,6 +153,33 @@ impl YumEntry {
         fields.add("name", &mut self.name);
     }
 
+    /// The sources with their positions.
+    pub(super) fn source_fields<'e>(
+        &self,
+        node: &'e YamlNode<'e>,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<Vec<(YumSourceEntry, &'e YamlNode<'e>)>> {
+        let own = || {
+            Some(YumSourceEntry {
+                url: self.url.clone()?,
+                key: self.key.clone()?,
+                metalink: self.metalink.clone(),
+                mirrorlist: self.mirrorlist.clone(),
+                hosts: self.hosts.clone(),
+                module_hotfixes: self.module_hotfixes,
+            })
+        };
+        let texts = [&self.url, &self.key, &self.metalink, &self.mirrorlist];
+        let has_own_keys = texts.iter().any(|text| text.is_some())
+            || !self.hosts.is_empty()
+            || self.module_hotfixes;
+        let keys = [
+            "`url` and `key`",
+            "`url`, `key`, `metalink`, `mirrorlist`, `hosts` or `moduleHotfixes`",
+        ];
+        source_fields(own(), has_own_keys, keys, &self.sources, node, reader)
+    }
+
     pub(super) fn shared(&self) -> SharedFields<'_> {
         SharedFields {
             system: "yum",
@@ -185,7 +213,7 @@ pub(super) fn request(
     reader: &EntryContext<'_>,
 ) -> ManifestResult<PackageSetRequest> {
     let shared = entry.shared();
-    let sources = source_fields(entry, node, reader)?;
+    let sources = entry.source_fields(node, reader)?;
     let bases = bases(entry, node, reader)?;
     let mut source_requests = Vec::new();
     for (source, node) in &sources {
@@ -340,45 +368,6 @@ impl YumSourceEntry {
             )),
         }
     }
-}
-
-/// The sources of `entry` with their positions: the one that is written in the entry itself, or
-/// those of `sources`.
-pub(super) fn source_fields<'e>(
-    entry: &'e YumEntry,
-    node: &'e YamlNode<'e>,
-    reader: &EntryContext<'_>,
-) -> ManifestResult<Vec<(YumSourceEntry, &'e YamlNode<'e>)>> {
-    if entry.sources.is_empty() {
-        let (Some(url), Some(key)) = (&entry.url, &entry.key) else {
-            return Err(reader.here(node).fault(
-                "a source needs `url` and `key`",
-                Some("write them here, or in each entry of `sources`"),
-            ));
-        };
-        let own = YumSourceEntry {
-            url: url.clone(),
-            key: key.clone(),
-            metalink: entry.metalink.clone(),
-            mirrorlist: entry.mirrorlist.clone(),
-            hosts: entry.hosts.clone(),
-            module_hotfixes: entry.module_hotfixes,
-        };
-        return Ok(vec![(own, node)]);
-    }
-    let own = [&entry.url, &entry.key, &entry.metalink, &entry.mirrorlist];
-    let is_own = own.iter().any(|field| field.is_some()) || !entry.hosts.is_empty();
-    if is_own || entry.module_hotfixes {
-        return Err(reader.here(node.get("sources")).fault(
-            "`sources` cannot be combined with `url`, `key`, `metalink`, `mirrorlist`, `hosts` or \
-             `moduleHotfixes`",
-            Some("move them into an entry of `sources`"),
-        ));
-    }
-    let sources = entry.sources.iter().cloned().enumerate();
-    Ok(sources
-        .map(|(index, source)| (source, node.get("sources").item(index)))
-        .collect())
 }
 
 fn bases(

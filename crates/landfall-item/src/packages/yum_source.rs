@@ -71,14 +71,8 @@ async fn fetch_indexes(
     indexes.push(store_index(resolver, requested, REPOMD.into(), bytes).await);
     let mut source = PackageSource {
         url: requested.url.clone(),
-        suite: String::new(),
-        components: Vec::new(),
-        targets: Vec::new(),
-        by_hash: false,
         module_hotfixes: requested.module_hotfixes,
-        snapshot: None,
         date: repomd.date.map(|date| date.to_string()),
-        valid_until: None,
         // all keys, since any of them may have signed a package
         signed_by: requested.keys.to_string(),
         key: requested
@@ -86,7 +80,7 @@ async fn fetch_indexes(
             .certificates()
             .ok_or("its keys cannot be encoded")?,
         indexes,
-        packages: Vec::new(),
+        ..PackageSource::default()
     };
     let mirrors = urls.mirrors.clone();
     for kind in repomd.kinds().into_iter().filter(|kind| is_carried(kind)) {

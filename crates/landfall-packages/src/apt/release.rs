@@ -59,11 +59,9 @@ impl AptRelease {
     /// # Errors
     /// If the text is empty, or has no SHA-256 or SHA-512 checksums.
     pub fn parse(name: &str, text: &str) -> Result<AptRelease, Failure> {
-        let fields = ReleaseFields {
-            paragraph: paragraphs(text)
-                .next()
-                .ok_or_else(|| Failure::failed(format!("{name} is empty")))?,
-        };
+        let fields = paragraphs(text)
+            .next()
+            .ok_or_else(|| Failure::failed(format!("{name} is empty")))?;
         // MD5 and SHA-1 collisions can be made, so those lists are never used
         let sums = fields
             .text("SHA256")
@@ -170,16 +168,12 @@ impl AptRelease {
 }
 
 /// The fields of a `Release` file. Empty fields count as missing.
-struct ReleaseFields<'t> {
-    paragraph: Paragraph<'t>,
-}
-
-impl<'t> ReleaseFields<'t> {
-    fn text(&self, key: &str) -> Option<&'t str> {
-        self.paragraph.field(key).filter(|value| !value.is_empty())
+impl<'t> Paragraph<'t> {
+    fn text(self, key: &str) -> Option<&'t str> {
+        self.field(key).filter(|value| !value.is_empty())
     }
 
-    fn words(&self, key: &str) -> Vec<String> {
+    fn words(self, key: &str) -> Vec<String> {
         self.text(key)
             .unwrap_or_default()
             .split_whitespace()
@@ -187,7 +181,7 @@ impl<'t> ReleaseFields<'t> {
             .collect()
     }
 
-    fn is_yes(&self, key: &str) -> bool {
+    fn is_yes(self, key: &str) -> bool {
         self.text(key)
             .is_some_and(|value| value.eq_ignore_ascii_case("yes"))
     }
@@ -268,21 +262,15 @@ pub struct ReleaseNames {
 impl ReleaseNames {
     /// Reads the names from the text of a `Release` file. Missing fields are `None`.
     pub fn parse(text: &str) -> ReleaseNames {
-        let Some(paragraph) = paragraphs(text).next() else {
+        let Some(fields) = paragraphs(text).next() else {
             return ReleaseNames::default();
         };
+        let named = |key: &str| fields.text(key).map(str::to_owned);
         ReleaseNames {
-            origin: non_empty(paragraph, "Origin"),
-            distro: non_empty(paragraph, "Codename").or_else(|| non_empty(paragraph, "Suite")),
+            origin: named("Origin"),
+            distro: named("Codename").or_else(|| named("Suite")),
         }
     }
-}
-
-fn non_empty(paragraph: Paragraph<'_>, name: &str) -> Option<String> {
-    paragraph
-        .field(name)
-        .filter(|value| !value.is_empty())
-        .map(str::to_owned)
 }
 
 // Index targets: the indexes that apt downloads besides `Packages`, if a program on the machine

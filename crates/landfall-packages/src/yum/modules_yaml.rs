@@ -15,13 +15,8 @@ const WHAT: &str = "modules.yaml";
 #[derive(Deserialize)]
 struct ModuleDocument {
     document: String,
-    #[serde(default)]
-    data: ModuleData,
+    data: Option<ModuleFields>,
 }
-
-/// The data of a document; empty if it is not a mapping. dnf skips such a document, too.
-#[derive(Default)]
-struct ModuleData(ModuleFields);
 
 /// The data of a document: a version of a stream, or the defaults of a module.
 #[derive(Deserialize, Default)]
@@ -53,32 +48,6 @@ pub(super) struct NameList(pub(super) Vec<String>);
 /// The dependencies of a stream: a list of mappings, or one mapping.
 #[derive(Default)]
 pub(super) struct DependencyList(pub(super) Vec<ModuleDependencies>);
-
-impl<'de> Deserialize<'de> for ModuleData {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ModuleData, D::Error> {
-        struct ModuleDataVisitor;
-        impl<'de> Visitor<'de> for ModuleDataVisitor {
-            type Value = ModuleData;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the data of a module")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ModuleData, A::Error> {
-                ModuleFields::deserialize(MapAccessDeserializer::new(map)).map(ModuleData)
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<ModuleData, A::Error> {
-                while list.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(ModuleData::default())
-            }
-            fn visit_str<E: de::Error>(self, _: &str) -> Result<ModuleData, E> {
-                Ok(ModuleData::default())
-            }
-            fn visit_unit<E: de::Error>(self) -> Result<ModuleData, E> {
-                Ok(ModuleData::default())
-            }
-        }
-        deserializer.deserialize_any(ModuleDataVisitor)
-    }
-}
 
 impl<'de> Deserialize<'de> for NameList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<NameList, D::Error> {
@@ -131,9 +100,6 @@ impl<'de> Deserialize<'de> for DependencyList {
             fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<DependencyList, A::Error> {
                 Vec::deserialize(SeqAccessDeserializer::new(list)).map(DependencyList)
             }
-            fn visit_unit<E: de::Error>(self) -> Result<DependencyList, E> {
-                Ok(DependencyList::default())
-            }
         }
         deserializer.deserialize_any(DependencyListVisitor)
     }
@@ -163,7 +129,9 @@ pub(super) fn read_documents(
         // read as text, not as values: as a number, the unquoted stream `1.20` would become `1.2`
         for document in yaml::documents::<Option<ModuleDocument>>(part) {
             match document {
-                Ok(Some(ModuleDocument { document, data })) => each(&document, data.0),
+                Ok(Some(ModuleDocument { document, data })) => {
+                    each(&document, data.unwrap_or_default());
+                }
                 // an empty document before the first or after the last `---`
                 Ok(None) => {}
                 Err(error) if yaml::documents::<IgnoredAny>(part).any(|one| one.is_err()) => {

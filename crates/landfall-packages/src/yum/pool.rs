@@ -60,28 +60,14 @@ pub struct RpmPackage {
     pub(super) arch: TextId,
     /// The path relative to the repository, unchecked.
     pub(super) path: TextId,
-    pub(super) digest: Option<Digest>,
-    pub(super) size: u64,
-    pub(super) source: Option<u16>,
+    /// The digest of the package file; `None` if the index has no SHA-256 or SHA-512.
+    pub digest: Option<Digest>,
+    /// The size of the package file in bytes.
+    pub size: u64,
+    /// The number of the package's source; `None` if the package is installed.
+    pub source: Option<u16>,
     /// The position of the first relation of each kind, and the end of the last kind.
     bounds: [u32; RpmRelationKind::COUNT + 1],
-}
-
-impl RpmPackage {
-    /// Returns the number of the package's source; `None` if the package is installed.
-    pub fn source(&self) -> Option<u16> {
-        self.source
-    }
-
-    /// Returns the digest of the package file; `None` if the index has no SHA-256 or SHA-512.
-    pub fn digest(&self) -> Option<&Digest> {
-        self.digest.as_ref()
-    }
-
-    /// Returns the size of the package file in bytes.
-    pub fn size(&self) -> u64 {
-        self.size
-    }
 }
 
 /// A package while a reader fills it in. The fields are those of [`RpmPackage`].

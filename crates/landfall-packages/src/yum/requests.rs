@@ -64,7 +64,7 @@ pub(super) fn expand(
                     artifacts.into_iter().map(str::to_owned).collect();
                 // as in dnf, hotfixes can replace the packages of a stream
                 let fixes = pool.ids().filter(|id| {
-                    let source = pool.package(*id).source().map(usize::from);
+                    let source = pool.package(*id).source.map(usize::from);
                     let is_hotfix = source.and_then(|source| hotfixes.get(source)) == Some(&true);
                     is_hotfix && names.contains(pool.name(*id))
                 });
