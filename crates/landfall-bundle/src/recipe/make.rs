@@ -276,15 +276,13 @@ fn make_patch(input: &RecipeInput<'_>) -> Result<PatchSections<SpooledTempFile>,
     Ok(sections)
 }
 
-/// Opens the content of a recipe at an offset.
-pub(super) type OpenRecipe<'a> = &'a dyn Fn(u64) -> io::Result<Box<dyn Read + Send>>;
-
-/// Writes the blob to `sink`, and returns `sink`. Never writes more bytes than the blob has; fails
-/// with [`InvalidData`](io::ErrorKind::InvalidData) if the result does not have the blob's digest.
+/// Writes the blob to `sink`, and returns `sink`. `open` opens the content of the recipe at an
+/// offset. Never writes more bytes than the blob has; fails with
+/// [`InvalidData`](io::ErrorKind::InvalidData) if the result does not have the blob's digest.
 pub(super) fn rebuild<W: Write>(
     blob: &Descriptor,
     header: &RecipeHeader,
-    open: OpenRecipe<'_>,
+    open: &dyn Fn(u64) -> io::Result<Box<dyn Read + Send>>,
     bases: Vec<Arc<PlainFile>>,
     sink: W,
 ) -> io::Result<W> {

@@ -108,14 +108,10 @@ pub(super) fn outside_needs(
         budget,
         limits,
         charts: 0,
-        found: Vec::new(),
-        schemas: BTreeSet::new(),
+        needs: OutsideNeeds::default(),
     };
     search.collect(files, 0)?;
-    Ok(OutsideNeeds {
-        dependencies: search.found,
-        schemas: search.schemas,
-    })
+    Ok(search.needs)
 }
 
 /// A search for unbundled dependencies, through a chart and the charts bundled in it.
@@ -125,8 +121,7 @@ struct DependencySearch<'s> {
     limits: &'s Limits,
     /// The number of bundled charts that were read.
     charts: usize,
-    found: Vec<ChartDependency>,
-    schemas: BTreeSet<(String, String)>,
+    needs: OutsideNeeds,
 }
 
 impl DependencySearch<'_> {
@@ -165,7 +160,9 @@ impl DependencySearch<'_> {
         }
         if let Some(schema) = files.get("values.schema.json") {
             let urls = schema_urls(&String::from_utf8_lossy(schema)).into_iter();
-            self.schemas.extend(urls.map(|url| (name.clone(), url)));
+            self.needs
+                .schemas
+                .extend(urls.map(|url| (name.clone(), url)));
         }
         let mut bundled = BTreeSet::new();
         for (_, chart) in bundled_charts(files) {
@@ -182,10 +179,10 @@ impl DependencySearch<'_> {
             // Chart.yaml may have a range of versions; Chart.lock has an exact one
             let key = [dependency.name.clone(), dependency.repository.clone()];
             let dependency = exact.get(&key).cloned().unwrap_or(dependency);
-            if !self.found.contains(&dependency) {
-                self.found.push(dependency);
+            if !self.needs.dependencies.contains(&dependency) {
+                self.needs.dependencies.push(dependency);
             }
-            if self.found.len() > charts_inside {
+            if self.needs.dependencies.len() > charts_inside {
                 return Err(format!("it depends on more than {charts_inside} charts"));
             }
         }

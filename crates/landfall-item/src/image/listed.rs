@@ -9,7 +9,7 @@ use landfall_model::document::yaml;
 use landfall_model::report::count_of;
 use landfall_model::{ImageRef, Manifest, media_type};
 use serde::Deserialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::Read;
 
 /// The label in the config of a bundle (`BundleConfigLabel` of imgpkg).
@@ -132,19 +132,9 @@ async fn listed(
 
 /// Whether a config has the label of a bundle.
 fn has_label(config: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct Config {
-        config: Option<Settings>,
-    }
-    #[derive(Deserialize)]
-    struct Settings {
-        #[serde(rename = "Labels")]
-        labels: Option<BTreeMap<String, serde_json::Value>>,
-    }
-    let config = serde_json::from_slice::<Config>(config).ok();
-    let labels = config.and_then(|config| config.config?.labels);
+    let config = serde_json::from_slice::<serde_json::Value>(config);
     // as imgpkg does, whatever the value is
-    labels.is_some_and(|labels| labels.contains_key(LABEL))
+    config.is_ok_and(|config| config["config"]["Labels"].get(LABEL).is_some())
 }
 
 /// Reads the list in the gzipped tar `layer`. The list may have `limit` bytes.

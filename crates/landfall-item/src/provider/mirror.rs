@@ -10,11 +10,9 @@ use std::collections::BTreeMap;
 
 /// A mirror of providers.
 #[derive(Debug, Clone, Default)]
-pub struct ProviderMirror(BTreeMap<ProviderAddress, BTreeMap<String, MirroredVersion>>);
-
-/// The packages of one version.
-#[derive(Debug, Clone, Default)]
-struct MirroredVersion(BTreeMap<ProviderPlatform, MirroredPackage>);
+pub struct ProviderMirror(
+    BTreeMap<ProviderAddress, BTreeMap<String, BTreeMap<ProviderPlatform, MirroredPackage>>>,
+);
 
 #[derive(Debug, Clone)]
 struct MirroredPackage {
@@ -49,7 +47,7 @@ impl ProviderMirror {
                 file: name.package_file(&package.platform),
                 package: package.clone(),
             };
-            let before = version.0.insert(package.platform.clone(), added);
+            let before = version.insert(package.platform.clone(), added);
             if let Some(before) = before.filter(|one| one.package.digest != package.digest) {
                 replaced.push(format!(
                     "{name} for {}: {} instead of {}",
@@ -77,9 +75,9 @@ impl ProviderMirror {
             let index = document(&json!({"versions": listed}));
             files.insert(format!("{address}/index.json"), index);
             for (version, packages) in versions {
-                let archives = document(&json!({"archives": packages.archives()}));
+                let archives = document(&json!({"archives": archives(packages)}));
                 files.insert(format!("{address}/{version}.json"), archives);
-                for MirroredPackage { file, package } in packages.0.values() {
+                for MirroredPackage { file, package } in packages.values() {
                     let file = format!("{address}/{file}");
                     let digest = package.digest.clone();
                     let size = package.size;
@@ -91,17 +89,14 @@ impl ProviderMirror {
     }
 }
 
-impl MirroredVersion {
-    fn archives(&self) -> Map<String, Value> {
-        let archives = self
-            .0
-            .iter()
-            .map(|(platform, MirroredPackage { file, package })| {
-                let archive = json!({"url": file, "hashes": [package.h1, package.zh()]});
-                (platform.to_string(), archive)
-            });
-        archives.collect()
-    }
+/// The archives of a version, by platform.
+fn archives(packages: &BTreeMap<ProviderPlatform, MirroredPackage>) -> Map<String, Value> {
+    let archives = packages.iter();
+    let archives = archives.map(|(platform, MirroredPackage { file, package })| {
+        let archive = json!({"url": file, "hashes": [package.h1, package.zh()]});
+        (platform.to_string(), archive)
+    });
+    archives.collect()
 }
 
 fn document(value: &Value) -> MirrorFile {

@@ -20,15 +20,6 @@ pub(super) struct ProviderRegistry<'r> {
     base: Url,
 }
 
-/// A package that a registry offers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct OfferedPackage {
-    /// The URL of the archive.
-    pub(super) url: Url,
-    /// The digest of the archive according to the registry.
-    pub(super) digest: Digest,
-}
-
 /// The services of a host, by their names (remote service discovery).
 #[derive(Deserialize)]
 struct DiscoveredServices {
@@ -103,12 +94,12 @@ impl<'r> ProviderRegistry<'r> {
         Ok(offered.by_version())
     }
 
-    /// The package of a version for one platform.
+    /// The URL and the digest of the package of a version for one platform.
     pub(super) async fn package(
         &self,
         name: &ProviderName,
         platform: &ProviderPlatform,
-    ) -> Result<OfferedPackage, ResolveError> {
+    ) -> Result<(Url, Digest), ResolveError> {
         let ProviderAddress {
             namespace,
             provider_type,
@@ -129,7 +120,7 @@ impl<'r> ProviderRegistry<'r> {
             .sessions
             .check_named_target(url.as_str(), at.as_str())
             .await?;
-        Ok(OfferedPackage { url, digest })
+        Ok((url, digest))
     }
 }
 

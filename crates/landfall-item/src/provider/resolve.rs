@@ -99,19 +99,19 @@ async fn package(
     platform: &ProviderPlatform,
     old: Option<&LockedProvider>,
 ) -> Result<LockedProviderPackage, ResolveError> {
-    let offered = registry.package(&request.name, platform).await?;
-    let url = offered.url.to_string();
+    let (url, offered) = registry.package(&request.name, platform).await?;
+    let url = url.to_string();
     let mut packages = old.map(|old| &old.packages).into_iter().flatten();
-    let same = packages.find(|one| one.platform == *platform && one.digest == offered.digest);
+    let same = packages.find(|one| one.platform == *platform && one.digest == offered);
     let package = match same {
         Some(old) => LockedProviderPackage { url, ..old.clone() },
         None => {
-            let zh = zh(&offered.digest);
+            let zh = zh(&offered);
             // an archive whose hashes cannot be accepted is not downloaded
             if !request.accepts(&zh) && !request.has_file_hashes() {
                 return Err(not_accepted(&zh));
             }
-            let (digest, size) = download(resolver, &url, Some(&offered.digest)).await?;
+            let (digest, size) = download(resolver, &url, Some(&offered)).await?;
             let h1 = hash_stored(resolver, &digest, size).await?;
             LockedProviderPackage {
                 platform: platform.clone(),

@@ -69,13 +69,13 @@ const REGULAR: u32 = 0o10_0000;
 impl ZipArchive<'_> {
     /// The members in the order of the archive.
     pub(super) fn members(&self, limits: &Limits) -> Result<Vec<ZipMember>, Failure> {
-        let end = self.end(limits)?;
-        let directory = self.bytes(end.at, end.size)?;
+        let (count, directory_at, size) = self.end(limits)?;
+        let directory = self.bytes(directory_at, size)?;
         let mut rest = &directory[..];
         let mut members = Vec::new();
         let mut names = BTreeSet::new();
         let mut unpacked = 0_u64;
-        for _ in 0..end.count {
+        for _ in 0..count {
             let (member, after) = central_member(rest)?;
             rest = after;
             if !names.insert(member.name.clone()) {
@@ -105,7 +105,7 @@ impl ZipArchive<'_> {
             };
             return Err(member_fault(&member.name, why));
         }
-        if next != end.at {
+        if next != directory_at {
             return Err(not_accepted(
                 "its last member does not end where its directory begins",
             ));
@@ -113,8 +113,9 @@ impl ZipArchive<'_> {
         Ok(members)
     }
 
-    /// Reads the record at the end of the archive (4.3.16).
-    fn end(&self, limits: &Limits) -> Result<ZipEnd, Failure> {
+    /// Reads the record at the end of the archive (4.3.16). Returns the number of members, and the
+    /// offset and the size of the central directory.
+    fn end(&self, limits: &Limits) -> Result<(u16, u64, u64), Failure> {
         let len = self.size.min(END_BYTES as u64 + COMMENT_BYTES);
         let start = self.size - len;
         let tail = self.bytes(start, len)?;
@@ -151,11 +152,7 @@ impl ZipArchive<'_> {
                 "bytes in its directory",
             ));
         }
-        Ok(ZipEnd {
-            count,
-            size,
-            at: offset,
-        })
+        Ok((count, offset, size))
     }
 
     /// Sets `member.at`, which is the offset of the local header (4.3.7), to that of the content.
@@ -224,13 +221,6 @@ impl ZipArchive<'_> {
         }
         Ok(bytes)
     }
-}
-
-struct ZipEnd {
-    count: u16,
-    /// The offset and the size of the central directory.
-    at: u64,
-    size: u64,
 }
 
 /// Reads the first member of a central directory (4.3.12). Its `at` is still the offset of the

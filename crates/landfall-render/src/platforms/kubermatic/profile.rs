@@ -74,7 +74,14 @@ pub(super) fn profiles(
 struct ProfileRenderer<'r> {
     /// The locked references and the mirrored package hosts.
     index: ReferenceIndex,
-    setup: MachineSetup<'r>,
+    /// The certificate authorities in PEM form.
+    authorities: &'r str,
+    /// The URL of the file server, without a slash at the end.
+    files: Option<&'r str>,
+    /// The hosts whose packages the file server has.
+    packages: Vec<&'r str>,
+    /// The package sets of the lock, from which machines install.
+    locked: MachinePackages<'r>,
     has_proxy: bool,
 }
 
@@ -111,12 +118,10 @@ impl<'r> ProfileRenderer<'r> {
         let locked = MachinePackages::of(request)?;
         Ok(ProfileRenderer {
             index,
-            setup: MachineSetup {
-                authorities,
-                files,
-                packages,
-                locked,
-            },
+            authorities,
+            files,
+            packages,
+            locked,
             has_proxy,
         })
     }
@@ -161,11 +166,9 @@ impl<'r> ProfileRenderer<'r> {
                 ));
             }
         }
-        let sources = self.setup.locked_sources(&system, base, &mut notes);
+        let sources = self.locked_sources(&system, base, &mut notes);
         self.note_upstream_requests(&text, base, !sources.is_empty(), &mut notes);
-        let files = self
-            .setup
-            .source_files(old, &system, base, sources, &mut notes);
+        let files = self.source_files(old, &system, base, sources, &mut notes);
         let added = |version: &str| {
             let mut spec = map([("version", version.into())]);
             if let (Value::Mapping(spec), false) = (&mut spec, files.is_empty()) {
@@ -218,7 +221,6 @@ impl<'r> ProfileRenderer<'r> {
         notes: &mut Vec<String>,
     ) {
         let own = self
-            .setup
             .files
             .and_then(|url| Some(host_at(url.split_once("://")?.1)));
         let mut hosts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -250,7 +252,7 @@ impl<'r> ProfileRenderer<'r> {
             }
         }
         for (host, lines) in hosts {
-            let help = match self.setup.files {
+            let help = match self.files {
                 Some(_) => format!(
                     "lock those files, or use --set packages={host} if the file server mirrors the \
                      host"
@@ -263,7 +265,7 @@ impl<'r> ProfileRenderer<'r> {
                 at_lines(&lines)
             ));
         }
-        if !installs.is_empty() && self.setup.packages.is_empty() && !are_locked {
+        if !installs.is_empty() && self.packages.is_empty() && !are_locked {
             notes.push(format!(
                 "{name} installs packages ({}) from the upstream sources of its system: lock them \
                  (`packages:`), or point the hosts of these sources at the file server with --set \
@@ -343,22 +345,10 @@ pub(super) fn default_profiles(profiles: &[MachineProfile], notes: &mut Vec<Stri
 // The first steps of machines with a profile: they trust the site's certificate authorities, and
 // install packages from its file server.
 
-/// The certificates and package sources for machines.
-pub(super) struct MachineSetup<'r> {
-    /// The certificate authorities in PEM form.
-    pub(super) authorities: &'r str,
-    /// The URL of the file server, without a slash at the end.
-    pub(super) files: Option<&'r str>,
-    /// The hosts whose packages the file server has.
-    pub(super) packages: Vec<&'r str>,
-    /// The package sets of the lock, from which machines install.
-    pub(super) locked: MachinePackages<'r>,
-}
-
-impl MachineSetup<'_> {
+impl ProfileRenderer<'_> {
     /// Returns the files of the package sources for machines with the operating system `system`.
     /// Returns none unless exactly one package set fits this system and the site has a file server.
-    pub(super) fn locked_sources(
+    fn locked_sources(
         &self,
         system: &str,
         name: &str,
@@ -374,7 +364,7 @@ impl MachineSetup<'_> {
 
     /// Returns the files for the profile: `sources` of packages, certificates, a script, and a
     /// drop-in that runs the script before the first unit of the profile.
-    pub(super) fn source_files(
+    fn source_files(
         &self,
         profile: &Value,
         system: &str,

@@ -52,27 +52,16 @@ const NAMES: [(&str, &str, &str); 10] = [
 /// The files that have the version of Kubernetes.
 const OF_KUBERNETES: [&str; 3] = ["kubelet", "kubeadm", "kubectl"];
 
-/// What a file is, according to its URL.
-#[derive(Debug, PartialEq, Eq)]
-struct FileRole<'u> {
-    name: &'static str,
-    architecture: &'u str,
-    /// The version in the name of containerd's archive.
-    version: Option<&'u str>,
-}
-
-fn role(url: &str) -> Option<FileRole<'_>> {
+/// What a file is, according to its URL: its name, its architecture, and the version in the name of
+/// containerd's archive.
+fn role(url: &str) -> Option<(&'static str, &str, Option<&str>)> {
     let mut components = url.rsplit(['/', ':']);
     let file = components.next()?;
     let folder = components.next().unwrap_or_default();
     let known = |word: &str| ARCHITECTURES.contains(&word);
     let found = |name, architecture, version| {
         let &(name, ..) = NAMES.iter().find(|(known, ..)| *known == name)?;
-        Some(FileRole {
-            name,
-            architecture,
-            version,
-        })
+        Some((name, architecture, version))
     };
     // NAME-VERSION-linux-ARCHITECTURE.tar.gz
     let archive = |name: &str| {
@@ -112,18 +101,18 @@ pub(super) fn chosen_files(request: &RenderRequest<'_>, key: &str) -> Result<Nod
     let mut found: BTreeMap<(&str, &str), Vec<(&str, String)>> = BTreeMap::new();
     let mut containerd = None;
     for file in &request.lock.files {
-        let Some(role) = role(&file.name) else {
+        let Some((name, architecture, version)) = role(&file.name) else {
             continue;
         };
         let is_wanted = |version| file.name.split('/').any(|part| part == version);
-        if OF_KUBERNETES.contains(&role.name) && wanted.is_some_and(|version| !is_wanted(version)) {
+        if OF_KUBERNETES.contains(&name) && wanted.is_some_and(|version| !is_wanted(version)) {
             continue;
         }
-        if role.name == "containerd" {
-            containerd = role.version.map(str::to_owned);
+        if name == "containerd" {
+            containerd = version.map(str::to_owned);
         }
         let sum = file.digest.hex();
-        let files = found.entry((role.name, role.architecture)).or_default();
+        let files = found.entry((name, architecture)).or_default();
         files.push((&file.name, sum));
     }
     let mut items = String::new();
@@ -219,7 +208,7 @@ mod tests {
             ),
             ("https://h.test/other.service", None),
         ] {
-            let found = role(url).map(|role| (role.name, role.architecture));
+            let found = role(url).map(|(name, architecture, _)| (name, architecture));
             assert_eq!(found, expected, "{url}");
         }
     }
