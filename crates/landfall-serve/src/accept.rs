@@ -157,7 +157,7 @@ async fn serve_requests<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let ServerChannels { states, mut ended } = channels;
-    let keep_alive = states.borrow().connections.keep_alive();
+    let keep_alive = states.borrow().connections.keep_alive;
     let served = connection.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         let extensions = request.extensions_mut();

@@ -17,17 +17,17 @@ pub(crate) struct UploadSessions(Mutex<HashMap<String, Arc<PushedUpload>>>);
 pub(crate) struct PushedUpload {
     repository: String,
     last_used: Mutex<Instant>,
-    pub(crate) incoming: SharedUpload,
+    /// The content; `None` once the upload is complete.
+    pub(crate) incoming: Arc<tokio::sync::Mutex<Option<IncomingBlob>>>,
 }
-
-/// The content of an upload; `None` once the upload is complete.
-type SharedUpload = Arc<tokio::sync::Mutex<Option<IncomingBlob>>>;
 
 /// The content of an upload while a request changes it.
 pub(crate) type LockedUpload = OwnedMutexGuard<Option<IncomingBlob>>;
 
 /// The content of a new upload.
-pub(crate) fn shared_upload(incoming: IncomingBlob) -> SharedUpload {
+pub(crate) fn shared_upload(
+    incoming: IncomingBlob,
+) -> Arc<tokio::sync::Mutex<Option<IncomingBlob>>> {
     Arc::new(tokio::sync::Mutex::new(Some(incoming)))
 }
 

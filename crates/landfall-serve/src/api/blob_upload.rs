@@ -291,9 +291,6 @@ const MAX_PIECES: usize = 1024;
 /// How long a client may pause before its received bytes are written, which frees their memory.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// The pieces of a body that arrived together; if the body has ended, also whether it is complete.
-type BodyPieces = (Vec<Bytes>, Option<Result<(), RequestError>>);
-
 /// Writes `body` to the upload in `slot`, and returns the slot. If the body ends early, the bytes
 /// that arrived are kept. A write in progress owns the slot, so the upload survives if this future
 /// is dropped because the server closes the connection.
@@ -327,8 +324,11 @@ pub(super) async fn write_body(
     }
 }
 
-/// The next pieces of a body. The connection table ends the body of a client that stalls.
-async fn collect_pieces(stream: &mut BodyDataStream<Body>) -> BodyPieces {
+/// The pieces of a body that arrived together; if the body has ended, also whether it is complete.
+/// The connection table ends the body of a client that stalls.
+async fn collect_pieces(
+    stream: &mut BodyDataStream<Body>,
+) -> (Vec<Bytes>, Option<Result<(), RequestError>>) {
     let mut pieces = Vec::new();
     let mut length = 0;
     while length < BATCH && pieces.len() < MAX_PIECES {

@@ -8,8 +8,8 @@ use crate::state::ServerState;
 use http::StatusCode;
 use http::header::{HeaderName, LINK};
 use landfall_content::BlobRead;
-use landfall_model::{Digest, media_type};
-use serde::{Deserialize, Serialize};
+use landfall_model::{Digest, JsonText, media_type};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -36,12 +36,6 @@ struct ReferrersIndex<'a> {
     schema_version: u8,
     media_type: &'a str,
     manifests: Vec<Cow<'a, RawValue>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ArtifactTypeField {
-    artifact_type: Option<String>,
 }
 
 /// The page of referrers that `query` requests: an index of entries sorted by digest, each once.
@@ -152,8 +146,8 @@ fn read_entry<'a>(
 }
 
 fn has_artifact_type(entry: &RawValue, artifact_type: &str) -> bool {
-    serde_json::from_str::<ArtifactTypeField>(entry.get())
-        .is_ok_and(|entry| entry.artifact_type.as_deref() == Some(artifact_type))
+    let [found] = JsonText::new(entry.get()).members_if_object(["artifactType"]);
+    found.and_then(JsonText::string).as_deref() == Some(artifact_type)
 }
 
 /// All referrers of the subject, by the hex digits of their digests. An entry of a bundle replaces

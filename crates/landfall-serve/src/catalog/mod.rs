@@ -16,10 +16,10 @@ use landfall_model::{Descriptor, DestinationMap, Digest, alias_hosts, canonical_
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use self::chart_table::CHART_INDEX;
-pub(crate) use self::file_table::{GitTable, ServedGitRepository, UrlPath, media_type_of};
+pub(crate) use self::file_table::{
+    GitTable, ServedGitRepository, UrlPath, file_link, media_type_of,
+};
 pub(crate) use self::repository::{ServedRepository, pushed_names};
-
-pub(crate) use self::file_table::file_link;
 
 /// The maximum number of files of one item that the page links, besides the item's own file: a set
 /// of packages has thousands.

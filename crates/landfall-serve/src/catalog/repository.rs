@@ -1,8 +1,7 @@
 //! One repository of the bundles: its tags, manifests and referrers.
 
 use crate::response::RequestError;
-use landfall_model::host_component;
-use landfall_model::{Descriptor, Digest, is_repository, read_referrer};
+use landfall_model::{Descriptor, Digest, host_component, is_repository, read_referrer};
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;

@@ -30,7 +30,8 @@ const MIN_BYTES_PER_SECOND: u64 = 1000;
 /// All open connections, with their limits.
 pub(crate) struct ConnectionTable {
     max: usize,
-    keep_alive: Duration,
+    /// How long a connection may be idle.
+    pub(crate) keep_alive: Duration,
     stall: Duration,
     open: Mutex<HashMap<u64, Arc<TrackedConnection>>>,
     next_id: AtomicU64,
@@ -94,11 +95,6 @@ impl ConnectionTable {
     /// The number of open connections.
     pub(crate) fn count(&self) -> usize {
         self.open().len()
-    }
-
-    /// How long a connection may be idle.
-    pub(crate) fn keep_alive(&self) -> Duration {
-        self.keep_alive
     }
 
     /// The number of connections that the server closed, by cause.

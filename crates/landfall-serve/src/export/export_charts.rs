@@ -1,8 +1,7 @@
 //! Exports charts as an HTTP repository: archives, provenance files, and the index.
 
 use super::export_files::write_all;
-use super::{ExportFile, collision};
-use super::{ExportMode, claim_files};
+use super::{ExportFile, ExportMode, claim_files, collision};
 use landfall_content::{BlobRead, if_exists, write_file};
 use landfall_item::lockfile::Lock;
 use landfall_item::{ChartArchive, LockedChart, chart_index, clash, index_entry};
@@ -88,7 +87,7 @@ fn chart_file<'a>(name: &'a str, content: &'a Descriptor) -> ExportFile<'a> {
     } else {
         EntryKind::Chart
     };
-    ExportFile::new(kind, name, &content.digest, content.size, name)
+    ExportFile::new(kind, name, content, name)
 }
 
 /// Marks the archive `file` of a chart that is not in the index as failed, unless the report

@@ -1,8 +1,7 @@
 //! Exports files to the paths of their URLs, and package repositories.
 
 use super::unpack::{are_members_unpacked, unpack_members};
-use super::{ExportFailure, ExportFile, export_paths};
-use super::{ExportMode, claim_files};
+use super::{ExportFailure, ExportFile, ExportMode, claim_files, export_paths};
 use landfall_content::{
     BlobRead, ContentError, CopyError, MemoryBlobs, copy_checked, if_exists, parent_folder,
     private_file_in, publish_file, refuse_special,

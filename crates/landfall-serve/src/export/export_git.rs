@@ -3,8 +3,9 @@
 
 use super::bare_leftovers::{SHALLOW, item_of, settle_leftovers, with_present_commits};
 use super::export_files::write_all;
-use super::{ExportFailure, ExportMode, claim_repositories};
-use super::{ExportFile, collision, failed, path_of_url};
+use super::{
+    ExportFailure, ExportFile, ExportMode, claim_repositories, collision, failed, path_of_url,
+};
 use landfall_content::{BlobPackBytes, BlobRead, ContentError, MemoryBlobs};
 use landfall_git::{
     FetchRequest, GitError, ObjectDatabase, ObjectId, PackSending, SelectedObjects, send_pack,
@@ -43,15 +44,10 @@ impl GitExportFormat {
 
 /// The files of one exported repository.
 struct RepositoryFiles {
-    files: Vec<RepositoryFile>,
+    /// The path and the content of each file.
+    files: Vec<(String, Descriptor)>,
     /// The generated contents, which are not in the bundle.
     made: MemoryBlobs,
-}
-
-struct RepositoryFile {
-    path: String,
-    digest: Digest,
-    size: u64,
 }
 
 /// Writes every git repository of `lock` from `blobs` to `dir`. Files with the right content are
@@ -172,8 +168,8 @@ fn write_bundle(
     dry_run: bool,
     progress: &dyn Progress,
 ) -> RunReport {
-    let GitBundle { digest, size, .. } = bundle;
-    let file = ExportFile::new(EntryKind::Git, &repository.name, digest, *size, path);
+    let content = Descriptor::new(bundle.digest.clone(), bundle.size, media_type::OCTETS);
+    let file = ExportFile::new(EntryKind::Git, &repository.name, &content, path);
     write_all(vec![file], bundle, dir, dry_run, progress)
 }
 
@@ -198,11 +194,13 @@ fn repository_files(
         let mut alone = ObjectDatabase::new(limits);
         alone.add_pack(Arc::new(bytes))?;
         let index = alone.index_file()?;
-        out.files.push(RepositoryFile {
-            path: format!("objects/pack/{}.pack", index.name),
-            digest: pack.digest.clone(),
-            size: pack.size,
-        });
+        let content = Descriptor::new(
+            pack.digest.clone(),
+            pack.size,
+            media_type::LANDFALL_GIT_PACK,
+        );
+        out.files
+            .push((format!("objects/pack/{}.pack", index.name), content));
         out.make(format!("objects/pack/{}.idx", index.name), index.content);
         names += &format!("P {}.pack\n", index.name);
     }
@@ -211,11 +209,8 @@ fn repository_files(
             return Err(ContentError::missing(&file.digest).into());
         }
         let hex = file.digest.hex();
-        out.files.push(RepositoryFile {
-            path: format!("lfs/objects/{}/{}/{hex}", &hex[..2], &hex[2..4]),
-            digest: file.digest.clone(),
-            size: file.size,
-        });
+        let path = format!("lfs/objects/{}/{}/{hex}", &hex[..2], &hex[2..4]);
+        out.files.push((path, file.descriptor()));
     }
     let all = repository.objects(blobs, limits)?;
     let mut packed = String::new();
@@ -261,8 +256,8 @@ fn repository_files(
 impl RepositoryFiles {
     /// Adds a file with generated content.
     fn make(&mut self, path: String, content: Vec<u8>) {
-        let Descriptor { digest, size, .. } = self.made.put(content, media_type::OCTETS);
-        self.files.push(RepositoryFile { path, digest, size });
+        let content = self.made.put(content, media_type::OCTETS);
+        self.files.push((path, content));
     }
 
     /// Writes the files below `folder` in `dir`, in their order: the refs after the objects. Stops
@@ -277,22 +272,22 @@ impl RepositoryFiles {
         progress: &dyn Progress,
     ) -> RunReport {
         let mut report = RunReport::default();
-        for file in &self.files {
-            let is_made = self.made.0.contains_key(&file.digest);
+        for (path, content) in &self.files {
+            let is_made = self.made.0.contains_key(&content.digest);
             let kind = if is_made {
                 EntryKind::Sidecar
             } else {
                 EntryKind::Git
             };
-            let name = format!("{}: {}", repository.name, file.path);
-            let path: PathBuf = folder.join(&file.path);
+            let name = format!("{}: {path}", repository.name);
+            let file = folder.join(path);
             // people set options of the repository in this file
-            if file.path == CONFIG && is_regular_file(&dir.join(&path)) {
+            if path == CONFIG && is_regular_file(&dir.join(&file)) {
                 let kept = item_of(repository, CONFIG, ItemStatus::Present, None);
                 report.items.push(kept);
                 continue;
             }
-            let file = ExportFile::new(kind, &name, &file.digest, file.size, path);
+            let file = ExportFile::new(kind, &name, content, file);
             let from = if is_made { &self.made } else { blobs };
             let written = write_all(vec![file], from, dir, dry_run, progress);
             let mut statuses = written.items.iter().map(|item| item.status);
@@ -451,11 +446,8 @@ mod tests {
         files.make("packed-refs".into(), b"old".to_vec());
         assert_eq!(write(&files, dir.path()), [ItemStatus::Done]);
         let mut files = no_files();
-        files.files.push(RepositoryFile {
-            path: "objects/pack/pack-1.pack".into(),
-            digest: Digest::sha256(b"pack"),
-            size: 4,
-        });
+        let pack = Descriptor::of(b"pack", media_type::LANDFALL_GIT_PACK);
+        files.files.push(("objects/pack/pack-1.pack".into(), pack));
         files.make("packed-refs".into(), b"new".to_vec());
         assert_eq!(write(&files, dir.path()), [ItemStatus::Missing]);
         let refs = std::fs::read(dir.path().join("a.git/packed-refs")).unwrap();

@@ -1,21 +1,17 @@
 //! Exports providers as a mirror: the tree of the provider network mirror protocol, which is also a
 //! filesystem mirror.
 
-use super::ExportFile;
 use super::export_charts::may_exist;
 use super::export_files::write_all;
-use super::{ExportMode, claim_files};
+use super::{ExportFile, ExportMode, claim_files};
 use landfall_content::{BlobRead, MemoryBlobs};
 use landfall_item::lockfile::Lock;
 use landfall_item::{MirrorFile, ProviderMirror};
 use landfall_model::report::{EntryKind, Progress, RunReport};
-use landfall_model::{Descriptor, Digest, Failure, media_type};
+use landfall_model::{Descriptor, Failure, media_type};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-
-/// A file of the mirror: its path, and the digest and size of its content.
-type MirroredBlob = (String, Digest, u64);
 
 /// Writes every provider of `lock` from `blobs` to `dir`: packages and the JSON documents that list
 /// them. Documents that exist keep their other versions and platforms, unless their files are gone.
@@ -42,10 +38,11 @@ pub fn export_providers(
         match file {
             MirrorFile::Document(text) => {
                 let text = with_present(text, &dir.join(&path));
-                let Descriptor { digest, size, .. } = documents.put(text, media_type::OCTETS);
-                indexes.push((path, digest, size));
+                indexes.push((path, documents.put(text, media_type::OCTETS)));
             }
-            MirrorFile::Package { digest, size } => packages.push((path, digest, size)),
+            MirrorFile::Package { digest, size } => {
+                packages.push((path, Descriptor::new(digest, size, media_type::ZIP_PACKAGE)));
+            }
         }
     }
     // after the packages: a document must not name files that are not there yet
@@ -104,10 +101,10 @@ fn with_present(text: String, path: &Path) -> String {
     }
 }
 
-fn export_files(kind: EntryKind, blobs: &[MirroredBlob]) -> Vec<ExportFile<'_>> {
+fn export_files(kind: EntryKind, blobs: &[(String, Descriptor)]) -> Vec<ExportFile<'_>> {
     let files = blobs.iter();
     files
-        .map(|(path, digest, size)| ExportFile::new(kind, path, digest, *size, path))
+        .map(|(path, content)| ExportFile::new(kind, path, content, path))
         .collect()
 }
 

@@ -14,7 +14,7 @@ use crate::catalog::UrlPath;
 use landfall_content::{ContentError, OutputGuard, OutputRecord};
 use landfall_item::UrlFile;
 use landfall_model::report::{EntryKind, ItemStatus};
-use landfall_model::{Digest, Failure, TransferSide, is_file_name};
+use landfall_model::{Descriptor, Digest, Failure, TransferSide, is_file_name};
 use landfall_os::{path_fault, path_key};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -117,14 +117,13 @@ impl<'a> ExportFile<'a> {
     fn new(
         kind: EntryKind,
         name: &'a str,
-        digest: &'a Digest,
-        size: u64,
+        content: &'a Descriptor,
         path: impl Into<PathBuf>,
     ) -> ExportFile<'a> {
         ExportFile {
             file: UrlFile {
                 urls: Vec::new(),
-                ..UrlFile::plain(kind, name, digest, size)
+                ..UrlFile::plain(kind, name, &content.digest, content.size)
             },
             mode: DEFAULT_MODE,
             paths: vec![path.into()],

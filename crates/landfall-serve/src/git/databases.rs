@@ -19,16 +19,11 @@ const MAX_OPENING: usize = 4;
 /// opening a repository reads and hashes all its objects.
 #[derive(Clone)]
 pub(crate) struct GitDatabases {
-    known: Arc<Mutex<Vec<KnownRepository>>>,
+    /// The repositories that are open or being opened, the last one requested first.
+    known: Arc<Mutex<Vec<(Digest, OpeningRepository)>>>,
     opening: Arc<Semaphore>,
     /// The contents of objects. All repositories share its limit.
     pub(super) contents: GitContentCache,
-}
-
-/// A repository that is open, or is being opened.
-struct KnownRepository {
-    digest: Digest,
-    opening: OpeningRepository,
 }
 
 /// Becomes the repository when it is open. All requests for it wait for the same task.
@@ -68,9 +63,9 @@ impl GitDatabases {
         F: Future<Output = Result<OfferedRepository, RequestError>> + Send + 'static,
     {
         let mut known = self.known();
-        if let Some(at) = known.iter().position(|known| known.digest == *digest) {
+        if let Some(at) = known.iter().position(|(known, _)| known == digest) {
             known[..=at].rotate_right(1);
-            return known[0].opening.clone();
+            return known[0].1.clone();
         }
         let permit = self.opening.clone().acquire_owned();
         let open = open();
@@ -80,11 +75,7 @@ impl GitDatabases {
         });
         let opening = async { task.await.unwrap_or_else(|stopped| Err(stopped.into())) };
         let opening = opening.boxed().shared();
-        let started = KnownRepository {
-            digest: digest.clone(),
-            opening: opening.clone(),
-        };
-        known.insert(0, started);
+        known.insert(0, (digest.clone(), opening.clone()));
         opening
     }
 
@@ -92,7 +83,7 @@ impl GitDatabases {
     /// and forgets those that could not be opened.
     fn forget_oldest(&self) {
         let mut objects = 0;
-        self.known().retain(|known| match known.opening.peek() {
+        self.known().retain(|(_, opening)| match opening.peek() {
             None => true,
             Some(Err(_)) => false,
             Some(Ok(repository)) => {
@@ -103,7 +94,7 @@ impl GitDatabases {
         });
     }
 
-    fn known(&self) -> MutexGuard<'_, Vec<KnownRepository>> {
+    fn known(&self) -> MutexGuard<'_, Vec<(Digest, OpeningRepository)>> {
         locked(&self.known)
     }
 }

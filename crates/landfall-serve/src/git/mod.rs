@@ -234,54 +234,34 @@ pub(crate) enum GitRoute {
     LargeFile(Vec<Arc<ServedGitRepository>>, Digest),
 }
 
-/// What a request of git's protocol asks for.
-enum GitService {
-    Advertisement,
-    UploadPack,
-    LargeFiles,
-    LargeFile(Digest),
-}
-
 /// The folder of large files, relative to the URL of a Git LFS server.
 const LARGE_FILES: &str = "/objects/";
-
-impl GitService {
-    /// The path of the repository or the Git LFS server, and the service that `path` asks for.
-    fn parse(path: &str) -> Option<(&str, GitService)> {
-        if let Some(base) = path.strip_suffix("/info/refs") {
-            return Some((base, GitService::Advertisement));
-        }
-        if let Some(base) = path.strip_suffix("/git-upload-pack") {
-            return Some((base, GitService::UploadPack));
-        }
-        let (base, name) = path.rsplit_once(LARGE_FILES)?;
-        if name == "batch" {
-            return Some((base, GitService::LargeFiles));
-        }
-        let digest = format!("sha256:{name}").parse().ok()?;
-        Some((base, GitService::LargeFile(digest)))
-    }
-
-    /// The route of this service at `path`, which is `host/path`; `None` if it is not served.
-    fn route(&self, repositories: &GitTable, path: &str) -> Option<GitRoute> {
-        let repository = || repositories.find(path).cloned();
-        let sharing = || Some(repositories.with_lfs_server(path)).filter(|all| !all.is_empty());
-        match self {
-            GitService::Advertisement => repository().map(GitRoute::Advertisement),
-            GitService::UploadPack => repository().map(GitRoute::UploadPack),
-            GitService::LargeFiles => sharing().map(GitRoute::LargeFiles),
-            GitService::LargeFile(digest) => {
-                sharing().map(|all| GitRoute::LargeFile(all, digest.clone()))
-            }
-        }
-    }
-}
 
 /// The folders below which repositories are served as HOST/PATH. Like files, repositories are also
 /// available at the root, so that the URL in `files` of a site works for both.
 const FOLDERS: [&str; 3] = ["/git/", "/files/", "/"];
 
 impl GitRoute {
+    /// Parses `path`, which is `host/path`. Returns the path of the repository or the Git LFS
+    /// server, and the route to it, which is `None` if it is not served.
+    fn of<'p>(repositories: &GitTable, path: &'p str) -> Option<(&'p str, Option<GitRoute>)> {
+        let repository = |base| repositories.find(base).cloned();
+        let sharing = |base| Some(repositories.with_lfs_server(base)).filter(|all| !all.is_empty());
+        if let Some(base) = path.strip_suffix("/info/refs") {
+            return Some((base, repository(base).map(GitRoute::Advertisement)));
+        }
+        if let Some(base) = path.strip_suffix("/git-upload-pack") {
+            return Some((base, repository(base).map(GitRoute::UploadPack)));
+        }
+        let (base, name) = path.rsplit_once(LARGE_FILES)?;
+        if name == "batch" {
+            return Some((base, sharing(base).map(GitRoute::LargeFiles)));
+        }
+        let digest = format!("sha256:{name}").parse().ok()?;
+        let route = sharing(base).map(|all| GitRoute::LargeFile(all, digest));
+        Some((base, route))
+    }
+
     /// Parses the path of a request. Returns `None` if it is not a path of git's protocol. If the
     /// repository is not served, returns an error below `/git/`, and `None` elsewhere.
     pub(crate) fn parse(
@@ -290,16 +270,16 @@ impl GitRoute {
         path: &str,
     ) -> Option<Result<GitRoute, RequestError>> {
         let path = percent_decode_str(path).decode_utf8().ok()?;
-        let (base, service) = GitService::parse(&path)?;
+        let (base, _) = GitRoute::of(repositories, &path)?;
+        let route = |path: &str| GitRoute::of(repositories, path)?.1;
         // a repository of the host that the client names takes precedence, as with files
         let found = hosts
             .names()
-            .find_map(|host| service.route(repositories, &format!("{host}{base}")));
-        let mut names = FOLDERS
+            .find_map(|host| route(&format!("{host}{path}")));
+        let mut below = FOLDERS
             .iter()
-            .filter_map(|folder| base.strip_prefix(folder));
-        let found = found.or_else(|| names.find_map(|name| service.route(repositories, name)));
-        match found {
+            .filter_map(|folder| path.strip_prefix(folder));
+        match found.or_else(|| below.find_map(route)) {
             Some(found) => Some(Ok(found)),
             None => base.strip_prefix(FOLDERS[0]).map(|name| {
                 let message = format!("the repository {name} is not served here");

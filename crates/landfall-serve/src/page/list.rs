@@ -7,7 +7,7 @@ use crate::route::query_value;
 use askama::Template;
 use landfall_content::BlobRead;
 use landfall_item::item_kinds;
-use landfall_model::report::{EntryCount, EntryKind, count_of};
+use landfall_model::report::{EntryCount, EntryKind, count_of, escape_html};
 use landfall_model::{Descriptor, human_size, media_type, read_referrer};
 use std::collections::BTreeMap;
 
@@ -26,7 +26,8 @@ struct ContentsPage<'a> {
     /// The newest bundles, the newest first.
     bundles: Vec<BundleRow<'a>>,
     older_bundles: usize,
-    partial_bundles: Vec<PartialBundle<'a>>,
+    /// The name of each partial bundle, its missing items, and the number of further ones.
+    partial_bundles: Vec<(&'a str, &'a [String], usize)>,
     /// The number of partial bundles that are not listed.
     more_partial_bundles: usize,
     pushed_here: &'static str,
@@ -50,13 +51,6 @@ struct BundleRow<'a> {
     contents: String,
     digest: String,
     signatures: String,
-}
-
-struct PartialBundle<'a> {
-    name: &'a str,
-    missing: &'a [String],
-    /// The number of further missing items.
-    more: usize,
 }
 
 /// A link to the list of one kind, or of all kinds.
@@ -118,7 +112,11 @@ pub(super) fn render_list(
         partial_bundles: partial_bundles
             .clone()
             .take(MAX_LISTED)
-            .map(PartialBundle::new)
+            .map(|bundle| {
+                let listed = bundle.missing.len().min(MAX_LISTED);
+                let (missing, more) = bundle.missing.split_at(listed);
+                (&*bundle.name, missing, more.len())
+            })
             .collect(),
         more_partial_bundles: partial_bundles.count().saturating_sub(MAX_LISTED),
         pushed_here: PUSHED,
@@ -160,17 +158,6 @@ impl BundleRow<'_> {
                 .map(ToString::to_string)
                 .unwrap_or_default(),
             signatures: bundle.signatures.join(", "),
-        }
-    }
-}
-
-impl PartialBundle<'_> {
-    fn new(bundle: &BundleListing) -> PartialBundle<'_> {
-        let listed = bundle.missing.len().min(MAX_LISTED);
-        PartialBundle {
-            name: &bundle.name,
-            missing: &bundle.missing[..listed],
-            more: bundle.missing.len() - listed,
         }
     }
 }
@@ -318,17 +305,6 @@ struct ItemRow<'a> {
     commands: Vec<FetchCommand>,
 }
 
-#[derive(Template)]
-#[template(
-    ext = "html",
-    source = "<li><p><code>{{ name }}</code>… is too long to be shown; \
-              <code>{{ digest }}</code></p></li>"
-)]
-struct LongItemRow {
-    name: String,
-    digest: String,
-}
-
 /// Renders the row of `item`, which is in the bundle `source`.
 pub(super) fn render_row(
     item: &ItemListing,
@@ -371,11 +347,12 @@ pub(super) fn render_row(
     if row.len() <= MAX_ROW {
         return Ok(row);
     }
-    let long = LongItemRow {
-        name: item.name.chars().take(MAX_NAME).collect(),
-        digest: item.digest.to_string(),
-    };
-    long.render()
+    let name: String = item.name.chars().take(MAX_NAME).collect();
+    Ok(format!(
+        "<li><p><code>{}</code>… is too long to be shown; <code>{}</code></p></li>",
+        escape_html(&name),
+        item.digest
+    ))
 }
 
 // The numbers of signatures, attestations and SBOMs that are attached to an image.

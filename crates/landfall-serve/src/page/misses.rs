@@ -17,18 +17,9 @@ const ROW: usize = 400;
 #[template(path = "misses.html")]
 struct MissesPage<'a> {
     frame: PageFrame<'a>,
-    rows: Vec<MissRow>,
+    rows: &'a [(RequestedName, Miss)],
     /// The number of misses for which the page has no room.
     more: usize,
-}
-
-struct MissRow {
-    kind: EntryKind,
-    name: String,
-    count: u64,
-    first: String,
-    last: String,
-    clients: String,
 }
 
 /// Renders the page with as many misses as fit.
@@ -40,24 +31,12 @@ pub(super) fn render_misses(frame: PageFrame<'_>, state: &ServerState) -> askama
         room = room.saturating_sub(length);
         room > 0
     });
-    let rows: Vec<MissRow> = shown.map(row).collect();
-    let more = misses.len() - rows.len();
+    let (rows, more) = misses.split_at(shown.count());
+    let more = more.len();
     MissesPage { frame, rows, more }.render()
 }
 
-fn row((requested, miss): &(RequestedName, Miss)) -> MissRow {
-    let clients: Vec<String> = miss.clients.iter().map(ToString::to_string).collect();
-    MissRow {
-        kind: requested.kind,
-        name: requested.name.clone(),
-        count: miss.count,
-        first: seconds(miss.first),
-        last: seconds(miss.last),
-        clients: clients.join(", "),
-    }
-}
-
-fn seconds(time: jiff::Timestamp) -> String {
+fn seconds(time: &jiff::Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
@@ -69,8 +48,8 @@ pub(crate) fn misses_document(state: &ServerState) -> Value {
             "kind": requested.kind,
             "name": requested.name,
             "count": miss.count,
-            "first": seconds(miss.first),
-            "last": seconds(miss.last),
+            "first": seconds(&miss.first),
+            "last": seconds(&miss.last),
             "clients": miss.clients,
         })
     });

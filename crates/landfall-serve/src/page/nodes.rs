@@ -2,8 +2,8 @@
 //! by their original names and URLs.
 
 use super::{MAX_CONTENT, PageFrame};
+use crate::NodeGuide;
 use crate::catalog::{BundleCatalog, BundleListing};
-use crate::{BundleChange, NodeGuide};
 use askama::Template;
 use landfall_model::report::{EntryKind, count_of, escape_html};
 
@@ -24,16 +24,8 @@ struct NodesPage<'a> {
     /// The number of host names for which the page has no room.
     omitted_hosts: usize,
     charts_url: Option<String>,
-    guides: Vec<GuideSection>,
-}
-
-struct GuideSection {
-    title: String,
-    about: String,
-    files: Vec<(String, String)>,
-    notes: Vec<String>,
-    /// Whether the guide fits on the page.
-    is_shown: bool,
+    /// The guides, and whether each fits on the page.
+    guides: Vec<(NodeGuide, bool)>,
 }
 
 /// Renders the page with as many guides as fit.
@@ -56,13 +48,7 @@ pub(super) fn render_nodes(
         if is_shown {
             room -= length;
         }
-        GuideSection {
-            title: guide.title,
-            about: guide.about,
-            files: guide.files,
-            notes: guide.notes,
-            is_shown,
-        }
+        (guide, is_shown)
     });
     let page = NodesPage {
         frame,
@@ -121,16 +107,10 @@ struct ChangesSection<'a> {
     name: &'a str,
     since: &'a str,
     count: String,
-    rows: Vec<ChangeRow>,
+    /// For each change: its word, the kind and name of the item, and its digests.
+    rows: Vec<(&'static str, EntryKind, String, String)>,
     /// The number of changes that do not fit on the page.
     more: usize,
-}
-
-struct ChangeRow {
-    change: &'static str,
-    kind: EntryKind,
-    name: String,
-    digests: String,
 }
 
 /// Renders the page: the newest bundle first, as many changes as fit.
@@ -146,14 +126,16 @@ pub(super) fn render_changes(
         };
         let mut rows = Vec::new();
         for change in &known.changes {
-            let row = ChangeRow::new(change);
-            let length = escape_html(&row.name).len() + ROW_MARKUP;
+            let name: String = change.name.chars().take(MAX_NAME).collect();
+            let length = escape_html(&name).len() + ROW_MARKUP;
             // rows are shown in order, without gaps, so that the number of further changes is right
             if length > room {
                 break;
             }
             room -= length;
-            rows.push(row);
+            let digests = change.digests.iter().flatten();
+            let digests: Vec<String> = digests.map(|digest| digest.short(12)).collect();
+            rows.push((change.change, change.kind, name, digests.join(" → ")));
         }
         let more = known.changes.len() - rows.len();
         sections.push(ChangesSection {
@@ -169,23 +151,6 @@ pub(super) fn render_changes(
         }
     }
     ChangesPage { frame, sections }.render()
-}
-
-impl ChangeRow {
-    fn new(change: &BundleChange) -> ChangeRow {
-        let digests: Vec<String> = change
-            .digests
-            .iter()
-            .flatten()
-            .map(|digest| digest.short(12))
-            .collect();
-        ChangeRow {
-            change: change.change,
-            kind: change.kind,
-            name: change.name.chars().take(MAX_NAME).collect(),
-            digests: digests.join(" → "),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -175,12 +175,6 @@ pub(super) struct SignIn {
     turn: Arc<Semaphore>,
 }
 
-/// Permission to compare a password now.
-pub(super) struct PasswordTurn {
-    _address: OwnedSemaphorePermit,
-    _queue: OwnedSemaphorePermit,
-}
-
 impl SignInQueue {
     /// A queue for a server with this many connections. Each sign-in occupies a connection, so the
     /// queue has room for a quarter of the connections, or for 4 sign-ins if a quarter is less.
@@ -233,13 +227,10 @@ impl SignInQueue {
 impl SignIn {
     /// Waits for its turn. At most one sign-in of each address waits for the shared semaphore, so
     /// addresses take turns there, however many sign-ins each of them has.
-    pub(super) async fn turn(&self) -> Option<PasswordTurn> {
+    pub(super) async fn turn(&self) -> Option<[OwnedSemaphorePermit; 2]> {
         let address = self.turn.clone().acquire_owned().await.ok()?;
         let queue = self.queue.turns.clone().acquire_owned().await.ok()?;
-        Some(PasswordTurn {
-            _address: address,
-            _queue: queue,
-        })
+        Some([address, queue])
     }
 }
 
