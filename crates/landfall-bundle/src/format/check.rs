@@ -8,8 +8,7 @@ use super::entry::TarEntry;
 use super::frame::{FrameTable, MAX_FRAME, ROW};
 use super::header;
 use super::names::{BaseName, CONTENTS, DELTA, FRAMES, LAYOUT, LOCK, RECIPE};
-use super::stored::ContentForm;
-use super::stored::{CHUNK, stored_len};
+use super::stored::{CHUNK, ContentForm, stored_len};
 use landfall_model::{Digest, is_repository};
 use std::collections::{HashMap, HashSet};
 

@@ -5,9 +5,8 @@ use super::blob_recipe::{BlobRecipe, BlobReference};
 use super::entry::TarEntry;
 use super::frame::{FrameBuffers, FrameTable};
 use super::names::{BaseName, ItemName};
-use super::stored::ContentForm;
 use super::stored::{
-    BLOCK, BLOCK_HEAD, CHECKSUM, HEAD, block_header, checksum, head, stored_position,
+    BLOCK, BLOCK_HEAD, CHECKSUM, ContentForm, HEAD, block_header, checksum, head, stored_position,
 };
 use landfall_model::{Descriptor, Digest, Limits};
 use serde::{Deserialize, Serialize};

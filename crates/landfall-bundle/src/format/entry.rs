@@ -2,8 +2,7 @@
 
 use super::frame::MAX_FRAME;
 use super::hash::FrameHash;
-use super::stored::ContentForm;
-use super::stored::{CHUNK, stored_len};
+use super::stored::{CHUNK, ContentForm, stored_len};
 use super::{frame, header};
 use landfall_model::{Digest, MediaType};
 use serde::{Deserialize, Serialize};

@@ -9,10 +9,9 @@ use crate::format::header;
 use crate::format::names::CONTENTS;
 #[cfg(test)]
 use crate::format::names::volume_path;
-use crate::format::stored::CHUNK;
-use crate::format::stored::ContentForm;
 #[cfg(test)]
 use crate::format::stored::stored_len;
+use crate::format::stored::{CHUNK, ContentForm};
 #[cfg(test)]
 use crate::verify;
 use crate::{Bundle, BundleError, PackOptions, PackPlan, Packaging, PackedBundle, write_packaged};

@@ -1,9 +1,8 @@
 //! Adds a signature to an existing bundle. Only the end of the file changes, and the checksums next
 //! to it.
 
-use super::publish;
 use super::publish::remove_file;
-use super::sign_index;
+use super::{publish, sign_index};
 use crate::error::BundleError;
 use crate::format::footer::{self, Footer};
 use crate::format::hash::FrameHash;

@@ -7,8 +7,7 @@
 use super::metadata::plain;
 use super::name::{ChartName, bare};
 use crate::resolver::{ResolveError, Resolver};
-use landfall_model::document;
-use landfall_model::{Digest, has_userinfo};
+use landfall_model::{Digest, document, has_userinfo};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_yaml::Value;

@@ -1,8 +1,7 @@
 //! Packages for tests.
 
-use flate2::Compression;
-use flate2::Crc;
 use flate2::write::DeflateEncoder;
+use flate2::{Compression, Crc};
 use std::io::Write;
 
 /// A zip archive of `files`, each a name and its content. A name that ends with `/` is a folder;

@@ -1,7 +1,6 @@
 //! `images-txt`: one reference on each line, as in the image lists of RKE2 and others.
 
-use super::lines;
-use super::{ImageListFormat, ListedImages};
+use super::{ImageListFormat, ListedImages, lines};
 use landfall_model::ImageRef;
 use landfall_model::document::{SourceSpan, SourceText};
 use std::rc::Rc;

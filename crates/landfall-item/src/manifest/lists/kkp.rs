@@ -1,7 +1,6 @@
 //! `kkp`: the log of `kubermatic-installer mirror-images`.
 
-use super::lines;
-use super::{ImageListFormat, ListedImages};
+use super::{ImageListFormat, ListedImages, lines};
 use landfall_model::document::{Diagnostic, SourceSpan, SourceText};
 use serde_json::Value;
 use std::rc::Rc;
