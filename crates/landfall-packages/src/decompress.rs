@@ -4,8 +4,8 @@
 //! know the size from signed metadata; this module limits the memory of the decoders.
 
 use bzip2::bufread::MultiBzDecoder;
-use flate2::bufread::MultiGzDecoder;
 use landfall_model::Failure;
+use landfall_model::document::GzipReader;
 use lzma_rust2::{LzmaReader, XzReader};
 use std::io::{self, BufRead, Read};
 
@@ -73,7 +73,7 @@ pub fn decompressed<'a>(
     // a file may consist of several streams, which together are one text (not in LZMA)
     Ok(match by {
         Compression::None => bounded(compressed, limit),
-        Compression::Gzip => bounded(MultiGzDecoder::new(compressed), limit),
+        Compression::Gzip => bounded(GzipReader::new(compressed), limit),
         Compression::Xz => bounded(XzReader::new_mem_limit(compressed, true, XZ_MEMORY), limit),
         Compression::Zstd => {
             let mut decoder = zstd::Decoder::with_buffer(compressed)?;

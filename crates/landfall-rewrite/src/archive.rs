@@ -6,9 +6,8 @@ use crate::index::ReferenceIndex;
 use crate::inputs::{RewriteError, is_read_in_folder};
 use crate::scan::{RewriteResult, rewrite};
 use crate::scan_result::{RewriteOptions, TextSyntax};
-use flate2::read::MultiGzDecoder;
 use flate2::{Compression, GzBuilder};
-use landfall_model::document::{ArchiveBudget, TarForm, unreadable_archive};
+use landfall_model::document::{ArchiveBudget, GzipReader, TarForm, unreadable_archive};
 use landfall_model::{Failure, Limits};
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -306,7 +305,7 @@ pub(crate) fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
 /// Decompresses `bytes`. `None` if the result has more than `max_bytes` bytes.
 pub(crate) fn decompress(bytes: &[u8], max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::new();
-    MultiGzDecoder::new(bytes)
+    GzipReader::new(bytes)
         .take(max_bytes + 1)
         .read_to_end(&mut content)?;
     Ok((content.len() as u64 <= max_bytes).then_some(content))

@@ -6,7 +6,7 @@ use super::import_blobs::import_member;
 use super::members::ArchiveMember;
 use super::source_archive::{SourceArchive, digest_of_name};
 use crate::LocalStore;
-use flate2::read::MultiGzDecoder;
+use landfall_model::document::GzipReader;
 use landfall_model::report::Progress;
 use landfall_model::{
     Algorithm, Descriptor, Digest, HashedStream, ImageRef, JsonText, Limits, digest_of, media_type,
@@ -14,7 +14,7 @@ use landfall_model::{
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 /// An image whose manifests and blobs are in an archive.
@@ -290,8 +290,9 @@ fn layer_of(member: &mut ArchiveMember<'_>) -> io::Result<(Descriptor, Digest)> 
     let whole = (&*first).chain(&mut *member.reader);
     let mut stream = HashedStream::new(whole, Algorithm::Sha256);
     let unpacked = if is_gzip {
-        let unpacked = digest_of(&mut MultiGzDecoder::new(&mut stream), Algorithm::Sha256)?;
-        // the decoder may stop before trailing zeros
+        let compressed = BufReader::new(&mut stream);
+        let unpacked = digest_of(&mut GzipReader::new(compressed), Algorithm::Sha256)?;
+        // the decoder stops before trailing zeros
         io::copy(&mut stream, &mut io::sink())?;
         Some(unpacked)
     } else {

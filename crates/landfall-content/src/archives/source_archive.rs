@@ -1,8 +1,7 @@
 //! Detects the format of an archive: a folder, or a tar that may be compressed.
 
 use super::members::{ArchiveMember, for_each_in_folder, for_each_in_tar};
-use flate2::read::MultiGzDecoder;
-use landfall_model::document::open_input;
+use landfall_model::document::{GzipReader, open_input};
 use landfall_model::{Digest, Failure};
 use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -61,9 +60,8 @@ impl SourceArchive {
         }
         let mut file = open_input(&self.path)?;
         match self.format {
-            // several gzip members may follow each other, as parallel compressors write them
             SourceArchiveFormat::Gzip => for_each_in_tar(
-                tar::Archive::new(MultiGzDecoder::new(BufReader::new(file))).entries()?,
+                tar::Archive::new(GzipReader::new(BufReader::new(file))).entries()?,
                 each,
             ),
             SourceArchiveFormat::Zstd => for_each_in_tar(

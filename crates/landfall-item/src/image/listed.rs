@@ -4,8 +4,7 @@
 use super::locked::LockedImage;
 use super::request::{BundleImages, ImageRequest};
 use crate::{ResolveError, ResolveOutcome, Resolver};
-use flate2::read::MultiGzDecoder;
-use landfall_model::document::yaml;
+use landfall_model::document::{GzipReader, yaml};
 use landfall_model::report::count_of;
 use landfall_model::{ImageRef, Manifest, media_type};
 use serde::Deserialize;
@@ -139,7 +138,7 @@ fn has_label(config: &[u8]) -> bool {
 
 /// Reads the list in the gzipped tar `layer`. The list may have `limit` bytes.
 fn read_list(layer: &[u8], limit: u64) -> Result<BTreeSet<ImageRef>, String> {
-    let unpacked = MultiGzDecoder::new(layer).take(MAX_LAYER + 1);
+    let unpacked = GzipReader::new(layer).take(MAX_LAYER + 1);
     let mut archive = tar::Archive::new(unpacked);
     let damaged = |error: std::io::Error| format!("its layer cannot be read: {error}");
     for entry in archive.entries().map_err(damaged)? {

@@ -11,8 +11,8 @@
 //! - **Two files with one name**: the last one counts, as for helm. Two files Chart.yaml are
 //!   refused, since helm merges them.
 
+use super::gzip::GzipReader;
 use crate::{Failure, Limits};
-use flate2::read::MultiGzDecoder;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Component, Path};
@@ -65,11 +65,11 @@ impl ArchiveBudget {
         &mut self,
         bytes: &[u8],
         form: TarForm,
-        mut each: impl FnMut(&mut tar::Entry<'_, &mut io::Take<MultiGzDecoder<&[u8]>>>) -> Result<(), E>,
+        mut each: impl FnMut(&mut tar::Entry<'_, &mut io::Take<GzipReader<&[u8]>>>) -> Result<(), E>,
     ) -> Result<(), E> {
         // one byte more than the limit, to distinguish an archive that exceeds it from a truncated
         // one
-        let mut source = MultiGzDecoder::new(bytes).take(self.bytes + 1);
+        let mut source = GzipReader::new(bytes).take(self.bytes + 1);
         let max = self.members;
         let mut seen = 0;
         let mut read = || -> Result<(), E> {

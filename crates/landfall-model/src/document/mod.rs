@@ -9,6 +9,7 @@ mod explain;
 mod file_kinds;
 #[cfg(any(test, feature = "testkit"))]
 pub mod growth;
+mod gzip;
 mod merge;
 mod read;
 mod source_text;
@@ -25,6 +26,7 @@ pub use self::explain::nearest;
 pub use self::file_kinds::{
     is_leftover, is_pipe, open_input, output_descriptor, read_input, read_text_input, utf16_units,
 };
+pub use self::gzip::GzipReader;
 pub use self::merge::{
     DecodedText, MergeError, MergeRules, ObjectPosition, SiteFacts, documents, merge, objects,
 };

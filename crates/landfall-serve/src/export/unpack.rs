@@ -5,6 +5,7 @@ use super::export_files::{open_if_like, refuse_links};
 use super::{ExportFile, failed};
 use landfall_content::{parent_folder, private_file_in, publish_file};
 use landfall_model::Failure;
+use landfall_model::document::GzipReader;
 use landfall_patch::extended_path;
 use std::collections::BTreeSet;
 use std::fs;
@@ -138,7 +139,7 @@ fn archive_error(item: &ExportFile<'_>, why: String) -> Failure {
 fn open_archive(path: &Path) -> io::Result<Box<dyn Read>> {
     let mut reader = BufReader::new(fs::File::open(path)?);
     let plain: Box<dyn Read> = match reader.fill_buf()? {
-        [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(reader)),
+        [0x1f, 0x8b, ..] => Box::new(GzipReader::new(reader)),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::Decoder::with_buffer(reader)?),
         _ => Box::new(reader),
     };
