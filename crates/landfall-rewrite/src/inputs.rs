@@ -2,7 +2,9 @@
 
 use landfall_content::{ReplaceError, replace_file, write_file_like};
 use landfall_model::Failure;
-use landfall_model::document::{is_leftover, is_pipe, open_input, read_input, utf16_units};
+use landfall_model::document::{
+    TextEncoding, decode_text, is_leftover, is_pipe, open_input, read_input,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read};
@@ -309,49 +311,15 @@ pub enum InputContent {
     Other,
 }
 
-/// The encoding of a text in a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TextEncoding {
-    /// UTF-8. A byte order mark is a part of the text.
-    Utf8,
-    /// UTF-16 after the byte order mark of little-endian, as PowerShell writes it.
-    Utf16Le,
-    /// UTF-16 after the byte order mark of big-endian.
-    Utf16Be,
-}
-
-impl TextEncoding {
-    /// The bytes of `text`, with the byte order mark of UTF-16.
-    pub fn encode(self, text: &str) -> Vec<u8> {
-        let units = |bytes: fn(u16) -> [u8; 2]| {
-            let mark = std::iter::once(0xfeff);
-            mark.chain(text.encode_utf16()).flat_map(bytes).collect()
-        };
-        match self {
-            TextEncoding::Utf8 => text.as_bytes().to_vec(),
-            TextEncoding::Utf16Le => units(u16::to_le_bytes),
-            TextEncoding::Utf16Be => units(u16::to_be_bytes),
-        }
-    }
-}
-
 /// Decodes the content of a text.
 ///
 /// # Errors
 /// If `bytes` are neither UTF-8 nor UTF-16 with a byte order mark, or contain a null character.
 pub fn decode(bytes: Vec<u8>) -> Result<(String, TextEncoding), RewriteError> {
-    let (text, encoding) = match utf16_units(&bytes) {
-        // half a character at the end would be lost
-        Some(_) if !bytes.len().is_multiple_of(2) => return Err(RewriteError::encoding()),
-        Some(units) if bytes.starts_with(&[0xff]) => {
-            (String::from_utf16(&units).ok(), TextEncoding::Utf16Le)
-        }
-        Some(units) => (String::from_utf16(&units).ok(), TextEncoding::Utf16Be),
-        None => (String::from_utf8(bytes).ok(), TextEncoding::Utf8),
-    };
     // a null byte is valid UTF-8, but no text has one
-    let text = text.filter(|text| !text.contains('\0'));
-    Ok((text.ok_or_else(RewriteError::encoding)?, encoding))
+    decode_text(bytes)
+        .filter(|(text, _)| !text.contains('\0'))
+        .ok_or_else(RewriteError::encoding)
 }
 
 /// Reads a file that [`inputs`] listed.

@@ -55,8 +55,7 @@ pub use crate::chart::{ChartError, HelmChart, coalesce, values_of, values_text};
 pub use crate::index::ReferenceIndex;
 
 pub use crate::inputs::{
-    InputContent, InputFile, RewriteError, TextEncoding, decode, inputs, read, write_in_place,
-    write_to,
+    InputContent, InputFile, RewriteError, decode, inputs, read, write_in_place, write_to,
 };
 pub use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 pub use crate::scan::{RewriteResult, rewrite, scan};

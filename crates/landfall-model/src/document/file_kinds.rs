@@ -87,17 +87,53 @@ pub fn read_input(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 /// Like [`read_input`], and if the content is no such text.
 pub fn read_text_input(path: impl AsRef<Path>) -> io::Result<String> {
     let bytes = read_input(path)?;
-    let text = match utf16_units(&bytes) {
-        Some(_) if !bytes.len().is_multiple_of(2) => None,
-        Some(units) => String::from_utf16(&units).ok(),
-        None => String::from_utf8(bytes).ok(),
-    };
+    let text = decode_text(bytes).map(|(text, _)| text);
     text.ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::InvalidData,
             "stream did not contain valid UTF-8",
         )
     })
+}
+
+/// The encoding of a text in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextEncoding {
+    /// UTF-8. A byte order mark is a part of the text.
+    Utf8,
+    /// UTF-16 after the byte order mark of little-endian, as PowerShell writes it.
+    Utf16Le,
+    /// UTF-16 after the byte order mark of big-endian.
+    Utf16Be,
+}
+
+impl TextEncoding {
+    /// The bytes of `text`, with the byte order mark of UTF-16.
+    pub fn encode(self, text: &str) -> Vec<u8> {
+        let units = |bytes: fn(u16) -> [u8; 2]| {
+            let mark = std::iter::once(0xfeff);
+            mark.chain(text.encode_utf16()).flat_map(bytes).collect()
+        };
+        match self {
+            TextEncoding::Utf8 => text.as_bytes().to_vec(),
+            TextEncoding::Utf16Le => units(u16::to_le_bytes),
+            TextEncoding::Utf16Be => units(u16::to_be_bytes),
+        }
+    }
+}
+
+/// Decodes a text in UTF-8, or in UTF-16 with a byte order mark. `None` if `bytes` are no such text.
+pub fn decode_text(bytes: Vec<u8>) -> Option<(String, TextEncoding)> {
+    let (text, encoding) = match utf16_units(&bytes) {
+        // half a character at the end would be lost
+        Some(_) if !bytes.len().is_multiple_of(2) => return None,
+        Some(units) if bytes.starts_with(&[0xff]) => {
+            (String::from_utf16(&units).ok(), TextEncoding::Utf16Le)
+        }
+        Some(units) => (String::from_utf16(&units).ok(), TextEncoding::Utf16Be),
+        None => (String::from_utf8(bytes).ok(), TextEncoding::Utf8),
+    };
+    Some((text?, encoding))
 }
 
 /// The units of a text in UTF-16 that begins with a byte order mark, without that mark. Half a unit

@@ -24,7 +24,8 @@ pub use self::control_characters::control_characters;
 pub use self::diagnostic::Diagnostic;
 pub use self::explain::nearest;
 pub use self::file_kinds::{
-    is_leftover, is_pipe, open_input, output_descriptor, read_input, read_text_input, utf16_units,
+    TextEncoding, decode_text, is_leftover, is_pipe, open_input, output_descriptor, read_input,
+    read_text_input, utf16_units,
 };
 pub use self::gzip::GzipReader;
 pub use self::merge::{

@@ -13,13 +13,13 @@ use clap::Args;
 use landfall_content::{OutputGuard, OutputRecord};
 use landfall_item::lockfile::{Lock, collision};
 use landfall_model::config::IndexPolicy;
-use landfall_model::document::read_input;
+use landfall_model::document::{TextEncoding, read_input};
 use landfall_model::{Digest, TargetRegistry, today};
 use landfall_rewrite as rewrite;
 use landfall_rewrite::audit::{Inventory, audit_inputs, audit_text};
 use landfall_rewrite::{
     ChartError, InputContent, InputFile, ReferenceIndex, ReferenceMeaning, RewriteError,
-    RewriteOptions, RewrittenText, TextEncoding, TextSyntax,
+    RewriteOptions, RewrittenText, TextSyntax,
 };
 use std::io::Read;
 use std::path::{Path, PathBuf};
