@@ -1,6 +1,6 @@
 //! The parts of split references: recognizes their keys, and joins their values.
 
-use crate::index::pin;
+use crate::index::{is_pinned, pin};
 use crate::yaml::{ScalarStyle, YamlDocument, YamlEntry, YamlNode, YamlScalar, position_of};
 use landfall_model::{ImageRef, has_host};
 use std::collections::BTreeMap;
@@ -310,10 +310,7 @@ impl<'s> SplitReference<'s> {
             None => repository.text.to_owned(),
         };
         // a pinned repository is a complete reference, to which nothing is appended
-        if base
-            .parse::<ImageRef>()
-            .is_ok_and(|reference| reference.is_pinned())
-        {
+        if is_pinned(&base) {
             tag = None;
             digest = None;
         }

@@ -225,6 +225,12 @@ pub(crate) fn pin(text: &str) -> &str {
     &text[at..]
 }
 
+/// Whether a text is a reference with a tag or digest.
+pub(crate) fn is_pinned(text: &str) -> bool {
+    text.parse::<ImageRef>()
+        .is_ok_and(|reference| reference.is_pinned())
+}
+
 // The locked images of one repository, and which of them a reference refers to.
 
 /// Repositories by their full name.

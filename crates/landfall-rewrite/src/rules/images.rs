@@ -1,6 +1,7 @@
 //! Rules for values that are images: by the name of their key, in containers and their status, in
 //! environment variables and arguments, in lists of a node, and by the value itself.
 
+use crate::index::is_pinned;
 use crate::inventory::Inventory;
 use crate::occurrence::ReferenceRole;
 use crate::walk::{
@@ -240,10 +241,7 @@ pub(super) fn claim_below_images<'t>(
     _inventory: &Inventory<'_>,
 ) -> Option<ImageClaim<'t>> {
     around.above.filter(|above| is_list_name(above))?;
-    let reference = text.parse::<ImageRef>().ok()?;
-    reference
-        .is_pinned()
-        .then_some(ImageClaim::new(text, false))
+    is_pinned(text).then_some(ImageClaim::new(text, false))
 }
 
 /// The argument `--x-image=REF`.
@@ -269,10 +267,8 @@ pub(super) fn claim_assignment<'t>(
     let is_variable = name
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    let reference = written.parse::<ImageRef>();
-    let is_image = is_variable && is_image_name(name);
-    (is_image && reference.is_ok_and(|reference| reference.is_pinned()))
-        .then_some(ImageClaim::new(written, true))
+    let is_image = is_variable && is_image_name(name) && is_pinned(written);
+    is_image.then_some(ImageClaim::new(written, true))
 }
 
 /// The argument `--x-image`, followed by the item REF.

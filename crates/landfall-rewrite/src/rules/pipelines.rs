@@ -1,11 +1,11 @@
 //! Rules for the images of CI pipelines: jobs of GitLab CI, GitHub Actions, Azure Pipelines and
 //! Bitbucket. Their images are also written as a single text, or as the `name` of a mapping.
 
+use crate::index::is_pinned;
 use crate::inventory::Inventory;
 use crate::occurrence::ReferenceRole;
 use crate::walk::{ImageClaim, MappingContext, NodeContext};
 use crate::yaml::{YamlEntry, YamlNode, YamlScalar, position_of, value_of};
-use landfall_model::ImageRef;
 
 /// The keys beside the `name` of an image in GitLab CI and Bitbucket.
 const IMAGE_OPTIONS: [&str; 4] = ["entrypoint", "pull_policy", "docker", "username"];
@@ -38,7 +38,7 @@ pub(super) fn mark_job_image(
             let has = |key: &str| value_of(members.entries, key).is_some();
             if has("runs-on") {
                 mark_image(child, Some(ReferenceRole::Container));
-            } else if has("job") && is_pinned(image) {
+            } else if has("job") && has_pin(image) {
                 // without a tag, it is the name of a resource of the pipeline
                 mark_image(child, Some(ReferenceRole::Image));
             }
@@ -69,7 +69,7 @@ fn role_of_name(members: &MappingContext<'_>, name: &YamlScalar<'_>) -> Option<R
             Some(ReferenceRole::Container)
         }
         // alone, a name without a tag need not be that of an image
-        Some("image") if has_only(&[]) && is_pinned(name) => Some(ReferenceRole::Image),
+        Some("image") if has_only(&[]) && has_pin(name) => Some(ReferenceRole::Image),
         // a service; with an `image`, `name` is its own name
         None if is_service(around) && position_of(members.entries, "image").is_none() => {
             Some(ReferenceRole::Container)
@@ -127,9 +127,8 @@ fn has_job_key(entries: &[YamlEntry<'_>]) -> bool {
         .any(|key| position_of(entries, key).is_some())
 }
 
-fn is_pinned(scalar: &YamlScalar<'_>) -> bool {
-    let reference = scalar.text().map(|text| text.trim().parse::<ImageRef>());
-    reference.is_some_and(|reference| reference.is_ok_and(|reference| reference.is_pinned()))
+fn has_pin(scalar: &YamlScalar<'_>) -> bool {
+    scalar.text().is_some_and(|text| is_pinned(text.trim()))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::dockerfile::directive;
 use super::variables::reference_at;
 use super::{ReferenceWord, TextMarks, WordEnd, begins, end};
-use crate::index::{ReferenceLookup, pin, replaced};
+use crate::index::{ReferenceLookup, is_pinned, pin, replaced};
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::scan_result::ScanSettings;
 use landfall_model::{ImageRef, has_host};
@@ -174,10 +174,10 @@ fn default_host(
     let name = &path[..path.len() - pin(path).len()];
     let before = &text[..span.start];
     let near = before.ceil_char_boundary(before.len().saturating_sub(CALL_BYTES));
-    let call = near
-        + before
-            .ends_with("}}")
-            .then(|| before[near..].rfind("{{"))??;
+    if !before.ends_with("}}") {
+        return None;
+    }
+    let call = near + before[near..].rfind("{{")?;
     let mut start = call;
     // each quote ends a piece, which is a literal if the same quote precedes it
     for (at, quote) in before[call..].match_indices(['"', '\'', '`']) {
@@ -238,11 +238,7 @@ fn left(settings: &ScanSettings<'_>, text: &str, span: &Range<usize>, why: Strin
 /// Whether a word that the lock does not contain is almost certainly a reference: it has a host and
 /// a tag or digest.
 fn looks_like_reference(word: &str) -> bool {
-    word.contains('/')
-        && has_host(word)
-        && word
-            .parse::<ImageRef>()
-            .is_ok_and(|reference| reference.is_pinned())
+    word.contains('/') && has_host(word) && is_pinned(word)
 }
 
 // Finds the comments of texts.

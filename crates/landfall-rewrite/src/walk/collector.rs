@@ -3,6 +3,7 @@
 
 use super::NodeStep;
 use crate::git_source::GitUse;
+use crate::index::is_pinned;
 use crate::occurrence::{self, Occurrence, ReferenceMeaning, ReferenceRole, SpanEdit};
 use crate::scan_result::{ScanSettings, sorted_edits};
 use crate::source_map::SourceMap;
@@ -465,11 +466,6 @@ fn list(text: &str) -> Option<Vec<(usize, &str)>> {
         at += word.len();
     }
     (found.len() > 1 || found.first().is_some_and(|(start, _)| *start > 0)).then_some(found)
-}
-
-fn is_pinned(text: &str) -> bool {
-    text.parse::<ImageRef>()
-        .is_ok_and(|reference| reference.is_pinned())
 }
 
 // Proves that edits of bytes are the intended changes of values.

@@ -4,12 +4,12 @@
 mod collector;
 mod walker;
 
+use crate::index::is_pinned;
 use crate::inventory::Inventory;
 use crate::occurrence::ReferenceRole;
 use crate::scan_result::{ReadAs, ScanResult, ScanSettings, TextSyntax};
 use crate::text::{self, JoinedText, TextLines};
 use crate::yaml::{YamlDocument, YamlEntry, YamlNode, position_of, scalar_of, text_of, value_of};
-use landfall_model::ImageRef;
 use std::fmt;
 
 pub(super) use self::collector::{
@@ -159,13 +159,9 @@ fn in_lines(text: &str) -> Vec<ImageCandidate> {
             continue;
         }
         let at = start + (value.as_ptr() as usize - line.as_ptr() as usize);
-        let is_pinned = || {
-            let reference = value.parse::<ImageRef>();
-            reference.is_ok_and(|reference| reference.is_pinned())
-        };
         match assignment {
             // a script may assign any text to such a variable
-            Some(_) if !is_list(value) && !is_pinned() => {}
+            Some(_) if !is_list(value) && !is_pinned(value) => {}
             // in a script, it may be the name of an image that the script builds
             Some(LineAssignment::OfVariable) if !is_list(value) => {
                 found.push(ImageCandidate {
