@@ -108,24 +108,18 @@ fn read_tags(
     for range in ranges.into_iter().filter(|_| allowed.is_empty()) {
         imported.select(at, selector(range), platforms);
     }
+    let denials = denied.iter().filter_map(|one| Regex::new(one).ok());
+    let denials: Vec<Regex> = denials.collect();
     for tag in allowed {
         // A dot matches any character, but people who write `v1.2.3` want this one tag. As a rule,
         // each tag would need a look-up before the manifest can be locked.
         let is_tag = tag
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-        let is_denied = || {
-            denied
-                .iter()
-                .any(|one| Regex::new(one).is_ok_and(|one| one.is_match(&tag)))
-        };
-        if is_tag && is_denied() {
-            continue;
-        }
-        if is_tag {
-            imported.image(at, &format!("{from}:{tag}"), platforms);
-        } else {
+        if !is_tag {
             imported.select(at, selector(whole(&tag)), platforms);
+        } else if !denials.iter().any(|one| one.is_match(&tag)) {
+            imported.image(at, &format!("{from}:{tag}"), platforms);
         }
     }
 }
