@@ -2,7 +2,7 @@
 
 use super::imported::{ImportSource, ImportedItems, ImportedSelector};
 use super::yaml::{
-    documents, list, mapping, mapping_at, note_other_keys, scalar, whole_tag_pattern,
+    documents, elements, mapping, mapping_at, note_other_keys, scalar, whole_tag_pattern,
 };
 use landfall_model::document::Diagnostic;
 use serde_yaml::Mapping;
@@ -44,6 +44,14 @@ pub(super) fn read(
             }
             for key in ["images-by-tag-regex", "images-by-semver"] {
                 for (repository, rules) in repositories(imported, source, &host, registry, key) {
+                    if rules.is_empty() {
+                        let name = format!("{host}/{repository}");
+                        imported.not_imported(
+                            source.at(&host),
+                            &name,
+                            "it has no rule for its tags",
+                        );
+                    }
                     for rule in rules {
                         let select = if key == "images-by-tag-regex" {
                             whole_tag_pattern(&rule)
@@ -79,7 +87,7 @@ fn repositories(
 ) -> Vec<(String, Vec<String>)> {
     let mut all = Vec::new();
     let found = mapping_at(imported, source.at(host), registry, key);
-    for (name, _) in found.into_iter().flatten() {
+    for (name, values) in found.into_iter().flatten() {
         let Some(name) = scalar(name) else {
             imported.not_imported(
                 source.at(host),
@@ -88,7 +96,7 @@ fn repositories(
             );
             continue;
         };
-        let values = found.map_or(&[][..], |found| list(found, &name));
+        let values = elements(values);
         let texts: Vec<String> = values.iter().filter_map(scalar).collect();
         if texts.len() < values.len() {
             let why = "an entry is not a tag, a digest or a rule";
@@ -134,6 +142,20 @@ mod tests {
             assert!(made.contains(line), "{line}: {made}");
         }
         assert!(imported.notes[0].contains("`tls-verify`"), "{imported:?}");
+    }
+
+    #[test]
+    fn a_repository_without_a_rule_is_reported_and_one_may_be_named_by_a_number() {
+        let text = "h.test:\n  images: {1: [a]}\n  images-by-semver: {2: '>= 1', b: }\n  \
+                    images-by-tag-regex: {c: []}\n";
+        let imported = import("skopeo-sync", text).unwrap();
+        assert_eq!(imported.images(), ["h.test/1:a"]);
+        assert_eq!(imported.not_imported.len(), 2, "{imported:?}");
+        let made = manifest_of(&imported, "m", "a title");
+        assert!(
+            made.contains(r#"{repo: "h.test/2", select: ">= 1"}"#),
+            "{made}"
+        );
     }
 
     #[test]

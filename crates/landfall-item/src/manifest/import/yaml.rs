@@ -183,12 +183,17 @@ pub(super) fn map<'m>(outer: &'m Mapping, key: &str) -> Option<&'m Mapping> {
 }
 
 /// The elements of the list at `key`; empty if there is none. A single value is a list of one
-/// element, so that whoever reads the elements reports one of a wrong form.
+/// element, so that the reader of the elements reports one of a wrong form.
 pub(super) fn list<'m>(outer: &'m Mapping, key: &str) -> &'m [Value] {
-    match outer.get(key) {
-        Some(Value::Sequence(values)) => values,
-        None | Some(Value::Null) => &[],
-        Some(value) => std::slice::from_ref(value),
+    outer.get(key).map_or(&[], elements)
+}
+
+/// The elements of a value that is read as a list, as [`list`] reads it.
+pub(super) fn elements(value: &Value) -> &[Value] {
+    match value {
+        Value::Sequence(values) => values,
+        Value::Null => &[],
+        value => std::slice::from_ref(value),
     }
 }
 
