@@ -120,6 +120,18 @@ fn final_one(dice: &mut Dice) -> Fault {
         .times(1 + dice.roll(3))
 }
 
+/// Keeps one fault for each kind of request, and one that revokes tokens, so that no request runs
+/// out of attempts.
+fn few_per_request(faults: &mut Vec<Fault>) {
+    faults.sort_by_key(|fault| format!("{:?}", fault.on));
+    faults.dedup_by_key(|fault| fault.on);
+    // each revokes all tokens, and a request may have its first and its second token revoked
+    let mut revokes = false;
+    faults.retain(|fault| {
+        fault.what != FaultKind::Unauthorized || !std::mem::replace(&mut revokes, true)
+    });
+}
+
 fn lost(items: &[ReportItem]) -> Vec<&ReportItem> {
     items
         .iter()
@@ -150,12 +162,9 @@ fn round(rig: &mut Rig, number: usize) -> bool {
         let on = dice.pick(&kinds);
         up.push(reading(&mut dice, on));
     }
-    // only one fault per kind of request, so that no request runs out of attempts
-    up.sort_by_key(|fault| format!("{:?}", fault.on));
-    up.dedup_by_key(|fault| fault.on);
+    few_per_request(&mut up);
     let mut down: Vec<Fault> = (0..dice.roll(4)).map(|_| writing(&mut dice)).collect();
-    down.sort_by_key(|fault| format!("{:?}", fault.on));
-    down.dedup_by_key(|fault| fault.on);
+    few_per_request(&mut down);
     let hopeless = dice.roll(5) == 0;
     if hopeless {
         up.push(final_one(&mut dice));
