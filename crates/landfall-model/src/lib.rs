@@ -28,7 +28,6 @@ mod consumer;
 mod destination;
 mod digest;
 pub mod document;
-mod exit;
 mod failure;
 mod file_name;
 mod hashed_stream;
@@ -38,7 +37,6 @@ mod limits;
 mod manifest;
 pub mod media_type;
 mod name_pattern;
-mod null_default;
 mod platform;
 mod redaction;
 mod reference;
@@ -64,8 +62,7 @@ pub use crate::destination::{
     Destination, DestinationMap, DestinationRules, TargetRegistry, has_userinfo, host_component,
 };
 pub use crate::digest::{Algorithm, Digest, DigestError, Hasher, hex, unhex};
-pub use crate::exit::{Exit, RunStatus, TransferSide};
-pub use crate::failure::{Failure, FailureParts};
+pub use crate::failure::{Exit, Failure, FailureParts, RunStatus, TransferSide};
 pub use crate::file_name::{FolderPacking, LOCAL_PREFIX, is_file_name, is_path_below, local_path};
 pub use crate::hashed_stream::{
     DigestCheckedReader, HashedStream, digest_of, for_each_chunk, has_digest, read_chunks,
@@ -73,7 +70,7 @@ pub use crate::hashed_stream::{
 pub use crate::host_name::{
     has_host_characters, is_dns_name, is_example_name, split_optional, split_port, without_brackets,
 };
-pub use crate::json::{from_json, without_bom};
+pub use crate::json::{JsonText, from_json, null_as_default, text_or_mapping, without_bom};
 pub use crate::limits::Limits;
 pub use crate::manifest::{
     ChildManifest, Manifest, ManifestError, UnreadableChild, platform_of_config, trim_index,
@@ -85,7 +82,6 @@ pub use crate::media_type::{
 pub use crate::name_pattern::{
     NamePattern, TextPattern, Wildcards, is_same_host, is_same_name, is_same_url, upstream_host,
 };
-pub use crate::null_default::{JsonText, null_as_default, text_or_mapping};
 pub use crate::platform::{Platform, PlatformRequest};
 pub use crate::redaction::{redact_document, redact_reference, redact_urls, redact_userinfo};
 pub use crate::reference::{

@@ -7,8 +7,7 @@
 //! carried, and platforms. Other members may be missing or have any type, since the bytes are kept
 //! and the clients judge them.
 
-use crate::json::from_json;
-use crate::null_default::JsonText;
+use crate::json::{JsonText, from_json};
 use crate::{Descriptor, Digest, DigestError, Platform, media_type};
 use std::collections::BTreeSet;
 

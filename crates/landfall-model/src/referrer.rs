@@ -1,8 +1,7 @@
 //! Referrers, which are manifests with a subject, and the tags by which registries and cosign list
 //! them (distribution-spec "Listing Referrers", "Referrers Tag Schema").
 
-use crate::json::{from_json, without_bom};
-use crate::null_default::JsonText;
+use crate::json::{JsonText, from_json, without_bom};
 use crate::{Algorithm, Descriptor, Digest, ManifestError, media_type};
 use serde::Deserialize;
 use serde_json::value::RawValue;

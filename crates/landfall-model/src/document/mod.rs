@@ -2,7 +2,6 @@
 //! fix; trees of YAML with positions (`yaml_tree`); merges into YAML text; archives.
 
 mod archive;
-mod chart_files;
 mod control_characters;
 mod diagnostic;
 mod explain;
@@ -18,8 +17,10 @@ mod vars;
 pub mod yaml;
 mod yaml_tree;
 
-pub use self::archive::{ArchiveBudget, TarForm, UnpackedFiles, unpack, unreadable_archive};
-pub use self::chart_files::{BundledChart, bundled_charts, unpack_chart};
+pub use self::archive::{
+    ArchiveBudget, BundledChart, TarForm, UnpackedFiles, bundled_charts, unpack, unpack_chart,
+    unreadable_archive,
+};
 pub use self::control_characters::control_characters;
 pub use self::diagnostic::Diagnostic;
 pub use self::explain::nearest;

@@ -24,4 +24,4 @@ pub use self::markdown::{
     Markdown, aligned_columns, markdown_block, markdown_code, markdown_row, markdown_text,
 };
 pub use self::summary::{ErrorInfo, HostUse, RunReport, RunTotals};
-pub use crate::exit::{RunStatus, TransferSide};
+pub use crate::failure::{RunStatus, TransferSide};
