@@ -1,7 +1,9 @@
 //! A kind of item, in its three forms: an entry that people write in a manifest, a request for one
 //! item, and the locked item.
 
-use crate::dependency_request::DependencyRequest;
+use crate::chart::ChartRequest;
+use crate::git::GitRequest;
+use crate::image::ImageRequest;
 use crate::locked_item::LockedItem;
 use crate::resolve_outcome::ResolveOutcome;
 use crate::resolver::{ResolveError, Resolver};
@@ -46,6 +48,17 @@ pub trait ItemKind: Clone + Send + Sync + 'static {
 
     /// The item, for code that handles all kinds.
     fn as_item(&self) -> LockedItem<'_>;
+}
+
+/// A request for something that a locked item depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DependencyRequest {
+    /// An image that was found in a chart.
+    Image(ImageRequest),
+    /// A chart that another chart depends on.
+    Chart(ChartRequest),
+    /// A repository with a commit that a submodule of another repository pins.
+    Git(GitRequest),
 }
 
 /// An entry of a manifest as people write it.

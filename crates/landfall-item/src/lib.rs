@@ -48,7 +48,6 @@
 
 mod artifact;
 mod chart;
-mod dependency_request;
 mod file;
 mod git;
 mod image;
@@ -75,7 +74,6 @@ pub use crate::chart::{
     LockedChart, OpenReference, chart_versions, clash, index as chart_index, index_entry,
     schema_urls,
 };
-pub use crate::dependency_request::DependencyRequest;
 pub use crate::file::{FileRequest, LockedFile, LockedSidecar, UrlFile, file_repository};
 pub use crate::git::{
     GitRequest, LockedGitRef, LockedGitRepository, LockedGitSubmodule, LockedLargeFile,
@@ -89,8 +87,8 @@ pub use crate::image::{
 };
 pub(crate) use crate::item_kind::expand_entry;
 pub use crate::item_kind::{
-    EntryContext, EntryFields, EntryPathStep, ItemKind, ItemRequest, ManifestEntry, ManifestResult,
-    MovableVersion, PinPolicy, UpstreamStatus,
+    DependencyRequest, EntryContext, EntryFields, EntryPathStep, ItemKind, ItemRequest,
+    ManifestEntry, ManifestResult, MovableVersion, PinPolicy, UpstreamStatus,
 };
 pub use crate::kinds::{has_files, item_kinds, kind_named, locked_name, parse_exclusion};
 pub use crate::local::LocalPlace;

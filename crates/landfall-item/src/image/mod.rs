@@ -1,7 +1,6 @@
 //! A container image: index, manifests, configs and layers of one repository, and the manifests
 //! that refer to them.
 
-mod archived;
 mod kind;
 mod listed;
 mod locked;

@@ -2,7 +2,7 @@
 
 use super::locked::LockedImage;
 use super::request::{BundleImages, ImageRequest};
-use super::{archived, listed, referrers, resolve, signatures, verify};
+use super::{listed, referrers, resolve, signatures, verify};
 use crate::text::{FieldConflict, merge_option};
 use crate::{
     DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolveError, ResolveOutcome, Resolver,
@@ -62,7 +62,7 @@ impl ItemRequest for ImageRequest {
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedImage> {
         if let Some(place) = &self.archive {
-            let found = archived::resolve(resolver, self, place).await;
+            let found = resolve::resolve_archived(resolver, self, place).await;
             let outcome = ResolveOutcome::of(found, old);
             return listed::complete(resolver, self, outcome).await;
         }

@@ -1,4 +1,5 @@
-//! Resolves an image: its index, the manifests of the requested platforms, and every blob below.
+//! Resolves an image: its index, the manifests of the requested platforms, and every blob below. An
+//! image of an archive next to the manifest is resolved without the network.
 
 use super::locked::{LockedImage, LockedManifest, LockedTrimmedIndex};
 use super::manifests::{
@@ -8,12 +9,15 @@ use super::platforms::{ChosenPlatforms, choose_platforms, known_platforms, selec
 use super::referrer_search::listed_tags;
 use super::referrers;
 use super::request::ImageRequest;
+use crate::LocalPlace;
 use crate::resolver::{ATTESTATION, LostReferrer, ResolveError, Resolver};
+use landfall_content::archives::ImageInArchive;
 use landfall_model::{
     ChildManifest, Descriptor, Digest, ImageRef, Manifest, Platform, media_type,
     platform_of_config, trim_index, unreadable_children,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Resolves `request` at `reference`, which is a tag or a digest.
 pub(super) async fn resolve(
@@ -264,4 +268,49 @@ async fn config_platform(
     let bytes = resolver.small_blob(&request.name, config).await?;
     // an artifact may have a config of any content, and no platform excludes it
     Ok(platform_of_config(&bytes))
+}
+
+/// Resolves `request` for the archive at `place`: reads the image with all its manifests and blobs
+/// into the store.
+pub(super) async fn resolve_archived(
+    resolver: &Resolver,
+    request: &ImageRequest,
+    place: &LocalPlace,
+) -> Result<LockedImage, ResolveError> {
+    if resolver.signatures.applies_to(&request.name) {
+        return Err(
+            "a rule of `verify` requires a signature, and an image of an archive has none; add a \
+             rule with `none` and the reason"
+                .into(),
+        );
+    }
+    let path = place.path.clone();
+    let name = request.name.clone();
+    let limits = *resolver.limits();
+    let opening = tokio::task::spawn_blocking(move || ImageInArchive::open(&path, &name, &limits));
+    // the message names a path of this machine
+    let fault = |why: String| ResolveError::local(format!("{}: {why}", place.path.display()));
+    let archive = Arc::new(opening.await?.map_err(fault)?);
+    let request = ImageRequest {
+        referrers: false,
+        ..request.clone()
+    };
+    let offline = resolver.with_archived_image(archive.clone());
+    let top = archive.top.digest.to_string();
+    let mut image = resolve(&offline, &request, &top).await?;
+    image.archive = Some(
+        place
+            .path_in_lock(&resolver.lock_folder)
+            .unwrap_or_default(),
+    );
+    let blobs = image.blobs.clone();
+    let disk = resolver.disk.clone();
+    let progress = resolver.progress.clone();
+    let storing = tokio::task::spawn_blocking(move || {
+        let lacking = blobs.into_iter();
+        let lacking = lacking.filter(|blob| !disk.has(&blob.digest, blob.size).unwrap_or(false));
+        archive.import(&lacking.collect::<Vec<_>>(), &disk, &*progress)
+    });
+    storing.await?.map_err(fault)?;
+    Ok(image)
 }

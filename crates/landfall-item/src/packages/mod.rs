@@ -14,7 +14,6 @@ mod locked;
 mod locked_tests;
 mod newer_versions;
 mod resolvable;
-mod snapshot;
 mod suites;
 mod trimmed;
 #[cfg(test)]
