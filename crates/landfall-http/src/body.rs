@@ -216,13 +216,18 @@ impl HttpResponse {
         while let Some(piece) = stream.next().await {
             let piece = piece?;
             if body.len() + piece.len() > limit {
-                let words = format!("the response is larger than the limit of {limit} bytes");
-                return Err(HttpError::new(ErrorKind::Invalid, words).at(&url));
+                return Err(too_large(&url, limit));
             }
             body.extend_from_slice(&piece);
         }
         Ok(body.into())
     }
+}
+
+/// Returns the error for a response of more than `limit` bytes.
+pub(super) fn too_large(url: &Url, limit: usize) -> HttpError {
+    let words = format!("the response is larger than the limit of {limit} bytes");
+    HttpError::new(ErrorKind::Invalid, words).at(url)
 }
 
 // Resumes a download at an offset by `Range`, or from the start if the host does not support it.

@@ -1,19 +1,16 @@
 //! Bodies that a server or proxy compresses in transit (RFC 9110, 8.4), although landfall requests
 //! them without compression.
 
-use super::body::{ByteStream, HttpResponse};
+use super::body::{ByteStream, HttpResponse, too_large};
 use super::error::{ErrorKind, HttpError};
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use flate2::write;
 use futures_util::StreamExt;
 use landfall_model::Digest;
 use reqwest::StatusCode;
 use std::io::{self, Read, Write};
-
-/// How many compressed bytes are decoded before the length of the result is compared: each may
-/// become a thousand.
-const STEP: usize = 4 << 10;
+use url::Url;
 
 /// A coding that landfall decodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +68,7 @@ fn read_up_to(reader: impl Read, limit: u64) -> Option<Vec<u8>> {
     (decoded.len() as u64 <= limit).then_some(decoded)
 }
 
-/// Decodes a body while it arrives, up to a length.
+/// A decoder that is fed while a body arrives.
 enum BodyDecoder {
     Gzip(write::MultiGzDecoder<Vec<u8>>),
     Deflate(write::ZlibDecoder<Vec<u8>>),
@@ -89,38 +86,80 @@ impl BodyDecoder {
         })
     }
 
-    /// Decodes the next bytes that were sent, or the end if there are none. Subtracts the length of
-    /// the result from `left`.
-    fn decode(&mut self, sent: Option<&[u8]>, left: &mut u64) -> io::Result<Bytes> {
-        let pieces: Vec<Option<&[u8]>> = match sent {
-            Some(sent) => sent.chunks(STEP).map(Some).collect(),
-            None => vec![None],
-        };
-        let mut content = Vec::new();
-        for piece in pieces {
-            let decoded = self.decode_piece(piece)?;
-            *left = left
-                .checked_sub(decoded.len() as u64)
-                .ok_or_else(|| io::Error::other("it decodes to more bytes than the content has"))?;
-            content.extend(decoded);
-        }
-        Ok(content.into())
-    }
-
-    fn decode_piece(&mut self, bytes: Option<&[u8]>) -> io::Result<Vec<u8>> {
-        match (&mut *self, bytes) {
-            (BodyDecoder::Gzip(decoder), Some(bytes)) => decoder.write_all(bytes)?,
-            (BodyDecoder::Gzip(decoder), None) => decoder.try_finish()?,
-            (BodyDecoder::Deflate(decoder), Some(bytes)) => decoder.write_all(bytes)?,
-            (BodyDecoder::Deflate(decoder), None) => decoder.try_finish()?,
-            (BodyDecoder::Zstd(decoder), Some(bytes)) => decoder.write_all(bytes)?,
-            (BodyDecoder::Zstd(decoder), None) => decoder.flush()?,
+    /// Decodes the beginning of `sent` and removes it, or decodes the end of the body if `sent` is
+    /// empty. The result is short, however long `sent` and its content are.
+    fn decode(&mut self, sent: &mut Bytes) -> io::Result<Vec<u8>> {
+        if sent.is_empty() {
+            match self {
+                BodyDecoder::Gzip(decoder) => decoder.try_finish()?,
+                BodyDecoder::Deflate(decoder) => decoder.try_finish()?,
+                BodyDecoder::Zstd(decoder) => decoder.flush()?,
+            }
+        } else {
+            // not `write_all`, after which a few kilobytes may have become many megabytes
+            let count = match self {
+                BodyDecoder::Gzip(decoder) => decoder.write(sent)?,
+                BodyDecoder::Deflate(decoder) => decoder.write(sent)?,
+                BodyDecoder::Zstd(decoder) => decoder.write(sent)?,
+            };
+            if count == 0 {
+                return Err(io::Error::other("it has bytes after its end"));
+            }
+            sent.advance(count);
         }
         Ok(std::mem::take(match self {
             BodyDecoder::Gzip(decoder) => decoder.get_mut(),
             BodyDecoder::Deflate(decoder) => decoder.get_mut(),
             BodyDecoder::Zstd(decoder) => decoder.get_mut(),
         }))
+    }
+}
+
+/// A body that is decoded while it arrives, up to a length.
+struct DecodedBody {
+    body: ByteStream,
+    decoder: BodyDecoder,
+    /// Received bytes that are not decoded yet.
+    sent: Bytes,
+    /// The number of bytes of the content that are not decoded yet.
+    left: u64,
+    url: Url,
+}
+
+impl DecodedBody {
+    /// Returns the next bytes of the content and the rest of the body, or the error that ends the
+    /// body. `None` after the end of the body.
+    async fn next(mut self) -> Option<(Result<Bytes, HttpError>, Option<DecodedBody>)> {
+        loop {
+            let mut is_end = false;
+            if self.sent.is_empty() {
+                match self.body.next().await {
+                    Some(Ok(sent)) if sent.is_empty() => continue,
+                    Some(Ok(sent)) => self.sent = sent,
+                    Some(Err(error)) => return Some((Err(error), None)),
+                    None => is_end = true,
+                }
+            }
+            match self.decode() {
+                Ok(piece) if is_end => return Some((Ok(piece), None)),
+                Ok(piece) if piece.is_empty() => {}
+                Ok(piece) => return Some((Ok(piece), Some(self))),
+                Err(error) => {
+                    let words = format!("the response, which was compressed in transit: {error}");
+                    let error = HttpError::new(ErrorKind::Invalid, words).at(&self.url);
+                    return Some((Err(error), None));
+                }
+            }
+        }
+    }
+
+    fn decode(&mut self) -> io::Result<Bytes> {
+        let piece = self.decoder.decode(&mut self.sent)?;
+        self.left = self
+            .left
+            .checked_sub(piece.len() as u64)
+            .ok_or_else(|| io::Error::other("it decodes to more bytes than the content has"))?;
+        Ok(piece.into())
     }
 }
 
@@ -152,27 +191,19 @@ impl HttpResponse {
     /// landfall does not know the coding, or the response is a part of the encoded content.
     pub(super) fn decoded_stream(self, length: u64) -> Option<ByteStream> {
         let coding = single_coding(&self.content_codings())?;
-        let mut decoder = BodyDecoder::new(coding).ok()?;
+        let decoder = BodyDecoder::new(coding).ok()?;
         if self.status != StatusCode::OK {
             return None;
         }
-        let url = self.url.clone();
-        let mut left = length;
-        let mut decode = move |sent: Option<Bytes>| {
-            decoder.decode(sent.as_deref(), &mut left).map_err(|error| {
-                let words = format!("the response, which was compressed in transit: {error}");
-                HttpError::new(ErrorKind::Invalid, words).at(&url)
-            })
+        let decoded = DecodedBody {
+            decoder,
+            sent: Bytes::new(),
+            left: length,
+            url: self.url.clone(),
+            body: self.stream(),
         };
-        let end = futures_util::stream::once(async { Ok(None) });
-        let pieces = self.stream().map(|sent| sent.map(Some)).chain(end);
-        let decoded = pieces.map(move |sent| decode(sent?));
-        // a stream of bytes ends after its first error
-        let until_error = decoded.scan(false, |has_failed, piece| {
-            let is_next = !std::mem::replace(has_failed, piece.is_err());
-            std::future::ready(is_next.then_some(piece))
-        });
-        Some(until_error.boxed())
+        let next = async |decoded: Option<DecodedBody>| decoded?.next().await;
+        Some(futures_util::stream::unfold(Some(decoded), next).boxed())
     }
 
     /// Reads the whole body into memory. A body that was compressed in transit is decoded, unless
@@ -220,7 +251,11 @@ impl HttpResponse {
         // a coding adds at most this to content that cannot be compressed
         let sent = self.sent_bytes(limit + limit / 1024 + 1024).await?;
         if !coding.may_be(&sent) || is_content(&sent) {
-            return Ok(sent);
+            return if sent.len() <= limit {
+                Ok(sent)
+            } else {
+                Err(too_large(&url, limit))
+            };
         }
         match coding.decode(&sent, limit) {
             Some(decoded) => Ok(decoded.into()),
@@ -239,7 +274,34 @@ impl HttpResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
+    use crate::{HttpRequest, RequestPurpose, Transport, TransportConfig};
+    use landfall_model::Limits;
+    use reqwest::Method;
+    use std::net::TcpListener;
+
+    /// The response of a server with this `Content-Encoding`.
+    async fn response(coding: &str, body: Vec<u8>) -> HttpResponse {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                request.extend(byte);
+            }
+            // the client may not read all of it
+            let _ = stream.write_all(&[head.as_bytes(), &body].concat());
+        });
+        let transport = Transport::new(TransportConfig::direct(Limits::default()));
+        let request = HttpRequest::new(Method::GET, url.parse().unwrap(), RequestPurpose::File);
+        transport.send(&request).await.unwrap()
+    }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -269,5 +331,54 @@ mod tests {
         }
         assert_eq!(ContentCoding::of("br"), None);
         assert!(!ContentCoding::Gzip.may_be(b"{}"));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_limit_includes_a_body_that_is_not_in_the_announced_coding() {
+        let read =
+            async |length: usize| response("gzip", vec![b'x'; length]).await.bytes(100).await;
+        assert_eq!(read(100).await.unwrap().len(), 100);
+        let error = read(101).await.unwrap_err().to_string();
+        assert!(
+            error.contains("larger than the limit of 100 bytes"),
+            "{error}"
+        );
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_stream_is_decoded_in_small_pieces() {
+        const SIZE: usize = 64 << 20;
+        let zeros = vec![0; SIZE];
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        zlib.write_all(&zeros).unwrap();
+        for (name, body) in [
+            ("gzip", gzip(&zeros)),
+            ("deflate", zlib.finish().unwrap()),
+            ("zstd", zstd::encode_all(&zeros[..], 1).unwrap()),
+        ] {
+            let mut stream = response(name, body)
+                .await
+                .decoded_stream(SIZE as u64)
+                .unwrap();
+            let mut size = 0;
+            while let Some(piece) = stream.next().await {
+                let piece = piece.unwrap();
+                // a piece of the network is much smaller than what it decodes to
+                assert!(piece.len() <= 1 << 20, "{name}: {}", piece.len());
+                size += piece.len();
+            }
+            assert_eq!(size, SIZE, "{name}");
+        }
+        let zlib = [&b"\x78\x01\x01\0\0\xff\xff\0\0\0\x01"[..], b"more"].concat();
+        for (name, body) in [
+            ("deflate", zlib),
+            ("gzip", gzip(b"four!")),
+            ("zstd", vec![0; 9]),
+        ] {
+            let stream = response(name, body).await.decoded_stream(4).unwrap();
+            let pieces: Vec<_> = stream.collect().await;
+            assert!(pieces.last().unwrap().is_err(), "{name}");
+            assert!(pieces.iter().rev().skip(1).all(Result::is_ok), "{name}");
+        }
     }
 }
