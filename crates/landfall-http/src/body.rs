@@ -27,7 +27,7 @@ pub type ByteStream = BoxStream<'static, Result<Bytes, HttpError>>;
 pub enum RequestBody {
     /// No body. `Content-Length: 0` is sent if the method usually has a body.
     Empty,
-    /// A small body in memory.
+    /// A body in memory.
     Bytes(Bytes),
     /// A large body of known length.
     Stream {
@@ -340,6 +340,18 @@ struct UploadState {
     left: u64,
 }
 
+/// The largest piece in which a body in memory is sent, in bytes.
+const SENT_PIECE: usize = 64 << 10;
+
+/// Returns a body in memory as a stream of pieces, so that its progress can be watched.
+pub(super) fn in_pieces(mut bytes: Bytes) -> ByteStream {
+    let next = move || {
+        let piece = bytes.split_to(bytes.len().min(SENT_PIECE));
+        (!piece.is_empty()).then_some(Ok(piece))
+    };
+    futures_util::stream::iter(std::iter::from_fn(next)).boxed()
+}
+
 /// Lends the slot of an upload while the source of its body, `stream`, returns no bytes.
 ///
 /// The client may keep the body after its response has ended, so the body holds only a weak
@@ -402,27 +414,38 @@ impl UploadWatch {
         self.state().failure.clone()
     }
 
-    /// Returns once the connection has accepted no bytes for `idle`, or no response has arrived for
-    /// `answer` after the last byte. Time in which the source has no bytes does not count.
-    pub(super) async fn stalled(&self, idle: Duration, answer: Duration) {
+    /// Returns an error once the connection has accepted no bytes for `idle`, or no response has
+    /// arrived for `answer` after the last byte. Time in which the source has no bytes does not
+    /// count.
+    pub(super) async fn stalled(&self, idle: Duration, answer: Duration) -> HttpError {
         loop {
-            let end = {
+            let (end, is_sent) = {
                 let state = self.state();
                 let moved = if state.waits_for_source && state.left > 0 {
                     Instant::now()
                 } else {
                     state.moved
                 };
-                // after the last byte, a registry may hash or move a large blob before it answers
-                moved + if state.left == 0 { answer } else { idle }
+                let is_sent = state.left == 0;
+                (moved + if is_sent { answer } else { idle }, is_sent)
             };
             if end <= Instant::now() {
-                return;
+                return if is_sent {
+                    no_response(answer)
+                } else {
+                    HttpError::new(ErrorKind::Network, "the upload stalled")
+                };
             }
             // the end moves with each byte, so it is computed again after the wait
             tokio::time::sleep_until(end).await;
         }
     }
+}
+
+/// Returns the error for a request that got no response within this time.
+pub(super) fn no_response(patience: Duration) -> HttpError {
+    let words = format!("no response within {} s", patience.as_secs());
+    HttpError::new(ErrorKind::Network, words)
 }
 
 // Marks requests whose response becomes the body of an upload.
@@ -492,6 +515,41 @@ mod tests {
         transport.send(&request).await.unwrap().discard().await;
         // the response, and with it the connection, was dropped
         server.join().unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_body_that_is_sent_slowly_takes_longer_than_the_wait_for_a_response() {
+        const SIZE: usize = 32 << 20;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut piece = vec![0; 256 << 10];
+            for _ in 0..SIZE / piece.len() {
+                stream.read_exact(&mut piece).unwrap();
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            stream
+                .write_all(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
+                .unwrap();
+            // until the client closes the connection
+            while stream.read(&mut piece).is_ok_and(|count| count > 0) {}
+        });
+        let transport = Transport::new(TransportConfig::direct(Limits {
+            first_byte: Duration::from_secs(2),
+            attempts: 1,
+            ..Limits::default()
+        }));
+        let mut request = HttpRequest::new(
+            Method::PUT,
+            url.parse().unwrap(),
+            RequestPurpose::ObjectStore,
+        );
+        request.body = RequestBody::Bytes(vec![0; SIZE].into());
+        let began = Instant::now();
+        let response = transport.send(&request).await.unwrap();
+        assert_eq!(response.status, StatusCode::CREATED);
+        assert!(began.elapsed() > transport.limits().first_byte);
     }
 
     #[test]

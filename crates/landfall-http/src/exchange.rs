@@ -1,8 +1,8 @@
 //! Sends a request once, and follows redirects hop by hop.
 
 use crate::body::{
-    ByteStream, HttpResponse, RequestBody, is_reading_for_upload, lend_while_source_waits,
-    read_for_upload, stream_for_upload, watch_upload,
+    ByteStream, HttpResponse, RequestBody, in_pieces, is_reading_for_upload,
+    lend_while_source_waits, no_response, read_for_upload, stream_for_upload, watch_upload,
 };
 use crate::error::{ErrorKind, HttpError, host_port, redacted_url};
 use crate::host_limiter::{HostSlot, QuotaKey, SlotClass};
@@ -12,16 +12,14 @@ use crate::proxy::ProxyUrl;
 use crate::proxy_sign_in::ProxySignInTurn;
 use crate::transport::Transport;
 use crate::{explain, retry};
-use futures_util::StreamExt;
 use landfall_model::redact_urls;
 use landfall_model::report::one_line;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap,
     HeaderName, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE,
 };
-use reqwest::{Method, RequestBuilder, StatusCode};
+use reqwest::{Method, StatusCode};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{debug, info};
 use url::{Origin, Url};
@@ -224,10 +222,8 @@ impl Transport {
         let url = &request.url;
         let sent_at = Instant::now();
         let contact = Contact::new(url, request.origin.clone(), route.map(ProxyUrl::address));
-        let entry = self
-            .0
-            .ledger
-            .request(contact, request.purpose, request.named_by.as_deref());
+        let ledger = &self.0.ledger;
+        let entry = ledger.request(contact, request.purpose, request.named_by.as_deref());
         // Without `identity`, some servers compress blobs, and digests and sizes do not match.
         let builder = client
             .request(request.method.clone(), url.clone())
@@ -240,8 +236,21 @@ impl Transport {
         } else {
             limits.first_byte
         };
-        let sent = match &request.body {
-            RequestBody::Empty => {
+        let (stream, length, answer_within) = match &request.body {
+            RequestBody::Empty => (None, 0, patience),
+            RequestBody::Bytes(bytes) => {
+                let pieces = in_pieces(bytes.clone());
+                (Some(pieces), bytes.len() as u64, patience)
+            }
+            RequestBody::Stream { length, .. } => {
+                let stream =
+                    stream.map(|stream| lend_while_source_waits(stream, Arc::downgrade(&slot)));
+                // after the last byte, a registry may hash or move a large blob before it answers
+                (stream, *length, limits.upload_answer)
+            }
+        };
+        let sent = match stream {
+            None => {
                 // distribution-spec: the POST that starts an upload and the empty PUT that ends it
                 // have `Content-Length: 0`
                 let has_length =
@@ -251,34 +260,25 @@ impl Transport {
                 } else {
                     builder
                 };
-                send_within(patience, builder, url).await
+                let sent = tokio::time::timeout(patience, builder.send()).await;
+                sent.map_err(|_| no_response(patience))
             }
-            RequestBody::Bytes(bytes) => {
-                self.0.ledger.bytes(&entry, bytes.len() as u64);
-                send_within(patience, builder.body(bytes.clone()), url).await
-            }
-            RequestBody::Stream { length, .. } => {
-                let stream = stream.unwrap_or_else(|| futures_util::stream::empty().boxed());
-                let stream = lend_while_source_waits(stream, Arc::downgrade(&slot));
-                let (body, watch) =
-                    watch_upload(stream, *length, self.0.ledger.clone(), entry.clone());
-                let sending = builder.header(CONTENT_LENGTH, *length).body(body).send();
+            Some(stream) => {
+                let (body, watch) = watch_upload(stream, length, ledger.clone(), entry.clone());
+                let sending = builder.header(CONTENT_LENGTH, length).body(body).send();
                 // If the source fails, the connection breaks too; the source's error is the cause.
                 tokio::select! {
                     sent = sending => match watch.failure() {
                         Some(error) => return Err(error),
                         None => Ok(sent),
                     },
-                    () = watch.stalled(limits.idle, limits.upload_answer) => {
-                        let stalled = HttpError::new(ErrorKind::Network, "the upload stalled");
-                        return Err(stalled.at(url));
-                    }
+                    error = watch.stalled(limits.idle, answer_within) => Err(error),
                 }
             }
         };
         let answer = match sent {
             Ok(Ok(answer)) => Ok(answer),
-            Err(timed_out) => Err(timed_out),
+            Err(timed_out) => Err(timed_out.at(url)),
             Ok(Err(error)) => {
                 if let Some(named_by) = named_by
                     && let Some(refused) = refused_name(url, named_by, &error)
@@ -295,7 +295,6 @@ impl Transport {
             Some(proxy) => self.check_proxy_answer(proxy, url, turn, answer)?,
             None => answer?,
         };
-        let ledger = &self.0.ledger;
         ledger.response(&entry, answer.status(), answer.headers());
         let is_public = self.note_peer(url, route, answer.remote_addr());
         // A host may break off every body, so a success with a body counts as an answer only later:
@@ -338,19 +337,6 @@ impl Transport {
             .learn(proxy, turn.is_some(), answer.as_ref().map(|_| ()));
         answer
     }
-}
-
-/// Sends a request whose response must begin within `patience`.
-async fn send_within(
-    patience: Duration,
-    builder: RequestBuilder,
-    url: &Url,
-) -> Result<reqwest::Result<reqwest::Response>, HttpError> {
-    let sent = tokio::time::timeout(patience, builder.send()).await;
-    sent.map_err(|_| {
-        let words = format!("no response within {} s", patience.as_secs());
-        HttpError::new(ErrorKind::Network, words).at(url)
-    })
 }
 
 // A request, with everything that the transport needs to know about it.
