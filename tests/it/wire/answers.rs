@@ -160,6 +160,39 @@ fn a_get_request_follows_if_a_file_server_fails_a_head_request() {
     place.json(0, &["pull", "--store", "s"]);
 }
 
+/// A path with a `+` is requested in two forms. The response to the first must not keep the only
+/// slot of the host.
+#[test]
+fn both_forms_of_a_path_are_requested_from_a_host_that_takes_one_request_at_once() {
+    let place = Place::new();
+    place.write("www/a+b.bin", "tool");
+    let server = file_server(&place.path("www"));
+    let front = ReverseProxy::new(&server.address, |request| {
+        if request.target.contains("%2B") {
+            ProxyAction::Answer(404, Vec::new(), "no such file".into())
+        } else {
+            ProxyAction::Pass
+        }
+    });
+    manifest(
+        &place,
+        &format!(
+            "files: [{{url: \"http://{}/a+b.bin\", checksum: \"{}\"}}]\n",
+            front.address,
+            sha256(b"tool")
+        ),
+    );
+    let site = format!(
+        "apiVersion: landfall/v1\nkind: Site\nupstreams: {{\"{}\": {{maxConcurrent: 1}}}}\n",
+        front.address
+    );
+    place.write("site.yaml", site);
+    let args = ["--store", "s", "--site", "site.yaml"];
+    place.json(0, &[&["lock", "-f", "m.yaml"], &args[..]].concat());
+    place.json(0, &[&["pull"], &args[..]].concat());
+    assert!(front.count("GET", "%2B") > 0 && front.count("GET", "a+b") > 0);
+}
+
 #[test]
 fn the_error_for_a_docker_schema_1_manifest_names_its_format() {
     let place = Place::new();

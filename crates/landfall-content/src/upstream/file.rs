@@ -35,17 +35,17 @@ async fn send_plus_forms(
     if is_plain_first {
         forms.reverse();
     }
-    let response = send_file_request(sessions, method.clone(), &forms[0], range).await?;
-    if !matches!(response.status.as_u16(), 403 | 404) {
-        return Ok(response);
+    let first = send_file_request(sessions, method.clone(), &forms[0], range).await?;
+    if !matches!(first.status.as_u16(), 403 | 404) {
+        return Ok(first);
     }
-    match send_file_request(sessions, method, &forms[1], range).await {
-        Ok(second) if second.status.is_success() => {
-            sessions.set_plain_plus(host, !is_plain_first);
-            Ok(second)
-        }
-        _ => Ok(response),
+    // the response holds a slot of the host, which the second request may need
+    first.discard().await;
+    let second = send_file_request(sessions, method, &forms[1], range).await?;
+    if second.status.is_success() {
+        sessions.set_plain_plus(host, !is_plain_first);
     }
+    Ok(second)
 }
 
 /// Requests `url` as it is written: with GET, or in one attempt with HEAD.
