@@ -78,6 +78,18 @@ fn a_run_that_was_killed_is_completed_with_the_same_bytes() {
 }
 
 #[test]
+fn a_list_of_refs_that_breaks_off_is_requested_again() {
+    let Some((server, place)) = sample("ref: main") else {
+        return;
+    };
+    server.set(GitServerBehavior {
+        cut_lists: 3,
+        ..GitServerBehavior::default()
+    });
+    place.ok(&["lock", "-f", "m.yaml"]);
+}
+
+#[test]
 fn packs_that_break_off_all_at_once_are_requested_again() {
     let Some(server) = GitServer::new() else {
         return;

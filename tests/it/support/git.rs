@@ -38,6 +38,8 @@ pub struct GitServerBehavior {
     pub upload_status: Option<&'static str>,
     /// The number of packs that are still to be cut off after 10,000 bytes.
     pub cut_packs: usize,
+    /// The number of lists of refs that are still to be cut off after 100 bytes.
+    pub cut_lists: usize,
     /// A tag that moves after some lists of refs: the number of lists, the path of the repository,
     /// the full name of the tag, and its new object.
     pub move_tag: Option<(usize, PathBuf, String, String)>,
@@ -309,10 +311,11 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
         reader.take(length).read_to_end(&mut body).unwrap();
     }
     let is_fetch = body.windows(14).any(|part| part == b"command=fetch\n");
+    let is_list = body.windows(16).any(|part| part == b"command=ls-refs\n");
     let command = if is_fetch { " fetch" } else { "" };
     let line = format!("{method} {target}{command}");
     state.requests.lock().unwrap().push(line);
-    if body.windows(16).any(|part| part == b"command=ls-refs\n") {
+    if is_list {
         move_tag(root, state);
     }
     let needed = state.behavior.lock().unwrap().authorization.clone();
@@ -379,20 +382,26 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
     }
     let head = format!("HTTP/1.1 {status}\r\n{head}Connection: close\r\n\r\n");
     let _ = stream.write_all(head.as_bytes());
+    let cut_at = {
+        let mut behavior = state.behavior.lock().unwrap();
+        let (cuts, at) = match (is_fetch, is_list) {
+            (true, _) => (Some(&mut behavior.cut_packs), 10_000),
+            (_, true) => (Some(&mut behavior.cut_lists), 100),
+            _ => (None, 0),
+        };
+        cuts.filter(|cuts| **cuts > 0).map(|cuts| {
+            *cuts -= 1;
+            at
+        })
+    };
+    if let Some(at) = cut_at {
+        let _ = std::io::copy(&mut output.take(at), &mut stream);
+        let _ = backend.kill();
+        let _ = backend.wait();
+        return;
+    }
     if is_fetch {
         let behavior = || state.behavior.lock().unwrap();
-        let is_cut = {
-            let mut behavior = behavior();
-            let is_cut = behavior.cut_packs > 0;
-            behavior.cut_packs = behavior.cut_packs.saturating_sub(1);
-            is_cut
-        };
-        if is_cut {
-            let _ = std::io::copy(&mut output.take(10_000), &mut stream);
-            let _ = backend.kill();
-            let _ = backend.wait();
-            return;
-        }
         let held = behavior().hold_packs_after;
         if let Some(bytes) = held {
             let _ = std::io::copy(&mut output.by_ref().take(bytes), &mut stream);

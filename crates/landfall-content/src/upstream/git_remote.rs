@@ -44,16 +44,25 @@ pub async fn list_refs(
     sessions: &RegistrySessions,
     url: &str,
 ) -> Result<Vec<RemoteRef>, HttpError> {
-    let limits = *sessions.transport().limits();
     let remote = GitRemote::connect(sessions, url).await?;
-    let answer = remote.command(ls_refs_request()).await?;
+    let receive = async || {
+        let answer = remote.command(ls_refs_request()).await?;
+        receive_refs(answer, sessions.transport().limits()).await
+    };
+    sessions.transport().retry_policy().read_body(receive).await
+}
+
+async fn receive_refs(
+    answer: HttpResponse,
+    limits: &Limits,
+) -> Result<Vec<RemoteRef>, BodyFailure<HttpError>> {
     let answered = answer.url.clone();
-    let protocol = |error: GitError| git_error(error).at(&answered);
+    let protocol = |error: GitError| BodyFailure::Final(git_error(error).at(&answered));
     let mut list = RefListStream::new(limits.git_refs);
     let mut left = limits.git_ref_list_bytes;
     let mut body = answer.stream();
     while let Some(bytes) = body.next().await {
-        let bytes = bytes?;
+        let bytes = bytes.map_err(BodyFailure::reading)?;
         left = left.checked_sub(bytes.len()).ok_or_else(|| {
             protocol(GitError::TooLarge {
                 what: "the list of refs is larger",
@@ -62,7 +71,13 @@ pub async fn list_refs(
         })?;
         list.push(&bytes).map_err(protocol)?;
     }
-    list.finish().map_err(protocol)
+    list.finish().map_err(|error| cut_off(error, &answered))
+}
+
+/// The failure of an answer that is not complete. Without `Content-Length`, only the protocol shows
+/// that.
+fn cut_off(error: GitError, answered: &Url) -> BodyFailure<HttpError> {
+    BodyFailure::Broke(HttpError::new(ErrorKind::Network, error.to_string()).at(answered))
 }
 
 /// Fetches a pack with all objects that are reachable from `wants` but not from `haves`, into an
@@ -114,11 +129,7 @@ async fn receive_pack(
         }
         file.write_all(&pack).map_err(local)?;
     }
-    // without `Content-Length`, only the protocol shows that a body is complete
-    stream.finish().map_err(|error| {
-        let error = HttpError::new(ErrorKind::Network, error.to_string()).at(&answered);
-        BodyFailure::Broke(error)
-    })?;
+    stream.finish().map_err(|error| cut_off(error, &answered))?;
     Ok(file)
 }
 
