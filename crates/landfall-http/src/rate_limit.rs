@@ -286,7 +286,13 @@ const PAGE: usize = 64 << 10;
 impl HttpResponse {
     /// Whether the `Content-Type` of the response is HTML.
     pub fn is_page(&self) -> bool {
-        self.header("content-type").is_some_and(is_html_type)
+        self.has_type("text/html")
+    }
+
+    /// Whether the `Content-Type` of the response is this media type.
+    pub fn has_type(&self, media_type: &str) -> bool {
+        self.header("content-type")
+            .is_some_and(|value| is_type(value, media_type))
     }
 
     /// Reads the page that was sent instead of `what`, and returns the error with its title.
@@ -369,10 +375,16 @@ pub fn page_error(url: &Url, via: Option<&str>, what: &str, body: &[u8]) -> Http
     .at(url)
 }
 
-/// Whether the value of a `Content-Type` is HTML. Media types ignore case (RFC 9110, 8.3.1).
+/// Whether the value of a `Content-Type` is HTML.
 pub fn is_html_type(content_type: &str) -> bool {
-    let media_type = content_type.split(';').next().unwrap_or_default();
-    media_type.trim().eq_ignore_ascii_case("text/html")
+    is_type(content_type, "text/html")
+}
+
+/// Whether the value of a `Content-Type` is this media type. Media types ignore case, and
+/// parameters may follow them (RFC 9110, 8.3.1).
+fn is_type(content_type: &str, media_type: &str) -> bool {
+    let found = content_type.split(';').next().unwrap_or_default();
+    found.trim().eq_ignore_ascii_case(media_type)
 }
 
 /// Whether a body begins like an HTML page.

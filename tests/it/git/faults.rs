@@ -90,6 +90,19 @@ fn a_list_of_refs_that_breaks_off_is_requested_again() {
 }
 
 #[test]
+fn media_types_may_have_another_case_and_parameters() {
+    let Some((server, place)) = sample("ref: main") else {
+        return;
+    };
+    server.set(GitServerBehavior {
+        odd_media_types: true,
+        ..GitServerBehavior::default()
+    });
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+}
+
+#[test]
 fn packs_that_break_off_all_at_once_are_requested_again() {
     let Some(server) = GitServer::new() else {
         return;

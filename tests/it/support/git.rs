@@ -43,6 +43,8 @@ pub struct GitServerBehavior {
     /// A tag that moves after some lists of refs: the number of lists, the path of the repository,
     /// the full name of the tag, and its new object.
     pub move_tag: Option<(usize, PathBuf, String, String)>,
+    /// Whether media types are sent in other case and with a parameter, as some frameworks do.
+    pub odd_media_types: bool,
     /// After this many bytes of a pack, the server sends nothing until this field is `None` again.
     pub hold_packs_after: Option<u64>,
 }
@@ -376,6 +378,10 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
         output.read_line(&mut line).unwrap();
         match line.trim_end().split_once(": ") {
             Some(("Status", value)) => value.clone_into(&mut status),
+            Some(("Content-Type", value)) if state.behavior.lock().unwrap().odd_media_types => {
+                let value = value.replace("application/", "Application/");
+                head += &format!("Content-Type: {value};charset=UTF-8\r\n");
+            }
             Some((name, value)) => head += &format!("{name}: {value}\r\n"),
             None => break,
         }

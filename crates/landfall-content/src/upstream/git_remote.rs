@@ -203,8 +203,7 @@ pub(super) async fn expect_answer(
     form: &str,
 ) -> Result<HttpResponse, HttpError> {
     let response = expect_success(response).await?;
-    let expected = format!("application/x-{service}-{form}");
-    if response.header("content-type") == Some(&*expected) {
+    if response.has_type(&format!("application/x-{service}-{form}")) {
         return Ok(response);
     }
     if response.is_page() {
