@@ -89,40 +89,37 @@ impl Auth {
         service: Option<&str>,
     ) -> Result<BearerToken, HttpError> {
         let mut scopes = scope.to_strings();
-        let mut failure = self.fetch(&scopes, realm, service, Some(account)).await;
-        if let Err(TokenFailure::Error(error)) = &failure
+        let mut answer = self.fetch(&scopes, realm, service, Some(account)).await;
+        if let Err(error) = &answer
             && error.kind == ErrorKind::Status(400)
             && let Some(other) = scope.without_delete()
         {
             scopes = other.to_strings();
-            failure = self.fetch(&scopes, realm, service, Some(account)).await;
+            answer = self.fetch(&scopes, realm, service, Some(account)).await;
         }
-        if matches!(
-            failure,
-            Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED, _))
-        ) && state.was_accepted()
-        {
+        let mut answer = answer?;
+        if answer.as_ref().is_err_and(TokenRefusal::is_of_account) && state.was_accepted() {
             tokio::time::sleep(self.transport.retry_policy().pause(1)).await;
             // during the pause, another worker may have found that the account or scope is denied
             state.check(scope)?;
-            failure = self.fetch(&scopes, realm, service, Some(account)).await;
+            answer = self.fetch(&scopes, realm, service, Some(account)).await?;
         }
-        let (status, said) = match failure {
+        let refusal = match answer {
             Ok(token) => {
                 state.account_accepted();
                 return Ok(token);
             }
-            Err(TokenFailure::Error(error)) => return Err(error),
-            Err(TokenFailure::Refused(status, said)) => (status, said),
+            Err(refusal) => refusal,
         };
         // 403 denies the scope; 401 denies an account that was never accepted; for an accepted
         // account, a request without a scope decides
-        let everywhere = status == StatusCode::UNAUTHORIZED
+        let everywhere = refusal.is_of_account()
             && (!state.was_accepted()
                 || matches!(
                     self.fetch(&[], realm, service, Some(account)).await,
-                    Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED, _))
+                    Ok(Err(other)) if other.is_of_account()
                 ));
+        let TokenRefusal { status, said } = refusal;
         if everywhere {
             return Err(self.deny_account(account, state, &said));
         }
@@ -138,10 +135,12 @@ impl Auth {
         realm: &Url,
         service: Option<&str>,
     ) -> Result<BearerToken, HttpError> {
-        match self.fetch(&scope.to_strings(), realm, service, None).await {
+        match self
+            .fetch(&scope.to_strings(), realm, service, None)
+            .await?
+        {
             Ok(token) => Ok(token),
-            Err(TokenFailure::Error(error)) => Err(error),
-            Err(TokenFailure::Refused(_, said)) => Err(self.no_account(scope).await.hint(&said)),
+            Err(refusal) => Err(self.no_account(scope).await.hint(&refusal.said)),
         }
     }
 
@@ -152,14 +151,14 @@ impl Auth {
             || (realm.scheme() == "https" && self.transport.checks_certificate(realm))
     }
 
-    /// Requests a token for these scopes.
+    /// Requests a token for these scopes. Fails if the request fails, or the response is invalid.
     async fn fetch(
         &self,
         scopes: &[String],
         realm: &Url,
         service: Option<&str>,
         account: Option<&Credential>,
-    ) -> Result<BearerToken, TokenFailure> {
+    ) -> Result<Result<BearerToken, TokenRefusal>, HttpError> {
         let mut request = match account.map(|account| &account.secret) {
             Some(RegistrySecret::Identity(refresh)) => {
                 let mut form = url::form_urlencoded::Serializer::new(String::new());
@@ -209,7 +208,7 @@ impl Auth {
         let status = response.status;
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             let said = response.server_words().await.text;
-            return Err(TokenFailure::Refused(status, said));
+            return Ok(Err(TokenRefusal { status, said }));
         }
         let realm_name = redacted_url(realm);
         let body = response
@@ -226,22 +225,23 @@ impl Auth {
             // a rejected refresh token is answered with 400, not 401
             let said = describe(&api_errors(&body), &body, None, None);
             if by_refresh_token && is_invalid_grant(status, &body) {
-                return Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED, said));
+                let status = StatusCode::UNAUTHORIZED;
+                return Ok(Err(TokenRefusal { status, said }));
             }
             let words = format!("its token service {realm_name} answered {status}{said}");
             let error = HttpError::new(ErrorKind::Status(status.as_u16()), words);
-            return Err(error.at(realm).about(&*self.host).into());
+            return Err(error.at(realm).about(&*self.host));
         }
         if let Some(token) = BearerToken::parse(&body) {
-            return Ok(token);
+            return Ok(Ok(token));
         }
         if is_html(&body) {
             let what = format!("a token for {}", self.host);
-            return Err(page_error(realm, None, &what, &body).into());
+            return Err(page_error(realm, None, &what, &body));
         }
         let words = format!("its token service {realm_name} returned no token");
         let error = HttpError::new(ErrorKind::Invalid, words);
-        Err(error.at(realm).about(&*self.host).into())
+        Err(error.at(realm).about(&*self.host))
     }
 
     /// Fetches an anonymous token for the host of `url`, which answered a redirected request of
@@ -307,18 +307,17 @@ fn is_invalid_grant(status: StatusCode, body: &[u8]) -> bool {
         && document.is_some_and(|document| document["error"] == "invalid_grant")
 }
 
-/// Why a token service issued no token.
-enum TokenFailure {
-    /// The service denies the account or the scope, with these words. A rejected refresh token
-    /// counts as 401.
-    Refused(StatusCode, String),
-    /// The request failed, or the response is invalid.
-    Error(HttpError),
+/// The answer of a token service that denies the account or the scope.
+struct TokenRefusal {
+    /// A rejected refresh token counts as 401.
+    status: StatusCode,
+    /// The words of the service.
+    said: String,
 }
 
-impl From<HttpError> for TokenFailure {
-    fn from(error: HttpError) -> TokenFailure {
-        TokenFailure::Error(error)
+impl TokenRefusal {
+    fn is_of_account(&self) -> bool {
+        self.status == StatusCode::UNAUTHORIZED
     }
 }
 
