@@ -6,7 +6,7 @@ use crate::update::{ChangedSights, FirstSights, UpdateOutcome, UpdateRequest, up
 use landfall_content::archives::{ArchiveImages, read_image_names};
 use landfall_content::store::DiskStore;
 use landfall_content::{
-    ReplaceError, WriteError, check_unchanged, create_file, merge_into_file, replace_file,
+    FileChanged, WriteError, check_unchanged, create_file, merge_into_file, replace_file,
 };
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{self, FileOverrides, MergedManifest, load_edited};
@@ -212,8 +212,8 @@ impl Client {
                 return Ok(changed.after.to_text());
             };
             // the file was valid when this run began
-            let present = FirstSights::parse(&String::from_utf8_lossy(present))
-                .map_err(|_| ReplaceError::Changed)?;
+            let present =
+                FirstSights::parse(&String::from_utf8_lossy(present)).map_err(|_| FileChanged)?;
             Ok(changed.merged_with(&present).to_text())
         });
         let lost = result.map_err(|error| Failure::write(path, error))?;

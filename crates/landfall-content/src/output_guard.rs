@@ -5,7 +5,7 @@
 //! place for a mark are listed in the [`OutputRecord`] of their folder.
 
 use super::atomic_file::if_exists;
-use super::replace_file::{ReplaceError, is_written_in_place, merge_into_file};
+use super::replace_file::{FileChanged, is_written_in_place, merge_into_file};
 use landfall_model::Failure;
 use landfall_model::document::read_input;
 use landfall_model::report::count_of;
@@ -139,15 +139,12 @@ impl OutputRecord {
         if new.is_empty() {
             return Ok(());
         }
-        let written = std::fs::create_dir_all(self.path.parent().unwrap_or(&self.path))
-            .map_err(ReplaceError::from)
-            .and_then(|()| {
+        let written =
+            std::fs::create_dir_all(self.path.parent().unwrap_or(&self.path)).and_then(|()| {
                 merge_into_file(&self.path, |old| {
                     let document = old.map(|old| parse(&self.path, old)).transpose();
                     // it was valid when this run began
-                    let mut document = document
-                        .map_err(|_| ReplaceError::Changed)?
-                        .unwrap_or_default();
+                    let mut document = document.map_err(|_| FileChanged)?.unwrap_or_default();
                     ABOUT.clone_into(&mut document.about);
                     let names = document.files.entry(self.command.clone()).or_default();
                     names.extend(new.iter().cloned());

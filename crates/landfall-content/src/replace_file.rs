@@ -12,17 +12,24 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// Why a file cannot be replaced.
+/// The cause of an error if the file has changed since it was read, or the file to create exists by
+/// now.
 #[derive(Debug, thiserror::Error)]
-pub enum ReplaceError {
-    /// The file cannot be read or written.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// The file has changed since it was read, or the file to create exists by now.
-    #[error(
-        "it was changed after it was read, so landfall did not replace it; run the command again"
-    )]
-    Changed,
+#[error("it was changed after it was read, so landfall did not replace it; run the command again")]
+pub struct FileChanged;
+
+impl FileChanged {
+    /// Whether this is the cause of `error`.
+    pub fn caused(error: &io::Error) -> bool {
+        let cause = error.get_ref();
+        cause.is_some_and(<dyn std::error::Error + Send + Sync>::is::<FileChanged>)
+    }
+}
+
+impl From<FileChanged> for io::Error {
+    fn from(changed: FileChanged) -> io::Error {
+        io::Error::other(changed)
+    }
 }
 
 /// The number of symbolic links that Linux follows for a path (`path_resolution(7)`).
@@ -39,7 +46,7 @@ pub fn replace_file(
     path: &Path,
     is_old: impl Fn(&[u8]) -> bool,
     new: &[u8],
-) -> Result<Vec<String>, ReplaceError> {
+) -> io::Result<Vec<String>> {
     // the target of a symbolic link is replaced, so that the link is kept
     let path = path.canonicalize()?;
     let old = File::open(&path)?;
@@ -60,7 +67,7 @@ pub fn replace_file(
     }
     // as late as possible, so that an edit made meanwhile is noticed
     check_unchanged(&path, is_old)?;
-    file.persist(&path).map_err(io::Error::from)?;
+    file.persist(&path)?;
     sync_folder(parent_folder(&path))?;
     Ok(lost)
 }
@@ -70,11 +77,11 @@ pub fn replace_file(
 ///
 /// # Errors
 /// If the file was changed meanwhile, or cannot be read.
-pub fn check_unchanged(path: &Path, is_old: impl Fn(&[u8]) -> bool) -> Result<(), ReplaceError> {
+pub fn check_unchanged(path: &Path, is_old: impl Fn(&[u8]) -> bool) -> io::Result<()> {
     if is_old(&fs::read(path)?) {
         Ok(())
     } else {
-        Err(ReplaceError::Changed)
+        Err(FileChanged.into())
     }
 }
 
@@ -82,7 +89,7 @@ pub fn check_unchanged(path: &Path, is_old: impl Fn(&[u8]) -> bool) -> Result<()
 ///
 /// # Errors
 /// If the file exists by now, or cannot be created.
-pub fn create_file(path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
+pub fn create_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let path = link_target(path)?;
     let folder = parent_folder(&path);
     let mut file = temporary_file_in(folder)?;
@@ -91,10 +98,10 @@ pub fn create_file(path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
     file.persist_noclobber(&path)
         // `persist_noclobber` fails if the file exists by now
         .map_err(|error| match error.error.kind() {
-            io::ErrorKind::AlreadyExists => ReplaceError::Changed,
-            _ => error.error.into(),
+            io::ErrorKind::AlreadyExists => FileChanged.into(),
+            _ => error.error,
         })?;
-    Ok(sync_folder(folder)?)
+    sync_folder(folder)
 }
 
 /// Returns the path that a chain of symbolic links leads to; it need not exist.
@@ -115,19 +122,16 @@ fn link_target(path: &Path) -> io::Result<PathBuf> {
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn write_file(path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
+pub fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
     match output_descriptor(path) {
         Some(1) => {
             let mut stdout = io::stdout().lock();
             stdout.write_all(content)?;
-            Ok(stdout.flush()?)
+            stdout.flush()
         }
-        Some(2) => Ok(io::stderr().lock().write_all(content)?),
-        Some(_) => Ok(File::options()
-            .append(true)
-            .open(path)?
-            .write_all(content)?),
-        None if is_written_in_place(path) => Ok(fs::write(path, content)?),
+        Some(2) => io::stderr().lock().write_all(content),
+        Some(_) => File::options().append(true).open(path)?.write_all(content),
+        None if is_written_in_place(path) => fs::write(path, content),
         None if path.exists() => replace_file(path, |_| true, content).map(drop),
         None => create_file(path, content),
     }
@@ -142,11 +146,11 @@ const MERGE_ATTEMPTS: usize = 5;
 ///
 /// # Errors
 /// If the file cannot be read or written, another process keeps changing it, or `merge` fails. If
-/// `merge` fails with [`ReplaceError::Changed`], the content is read and merged again.
+/// `merge` fails with [`FileChanged`], the content is read and merged again.
 pub fn merge_into_file(
     path: &Path,
-    mut merge: impl FnMut(Option<&[u8]>) -> Result<String, ReplaceError>,
-) -> Result<Vec<String>, ReplaceError> {
+    mut merge: impl FnMut(Option<&[u8]>) -> io::Result<String>,
+) -> io::Result<Vec<String>> {
     if is_written_in_place(path) {
         return write_file(path, merge(None)?.as_bytes()).map(|()| Vec::new());
     }
@@ -157,13 +161,13 @@ pub fn merge_into_file(
             Err(error) if error.kind() == io::ErrorKind::NotFound => merge(None)
                 .and_then(|new| create_file(path, new.as_bytes()))
                 .map(|()| Vec::new()),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         };
-        if !matches!(written, Err(ReplaceError::Changed)) {
+        if !written.as_ref().is_err_and(FileChanged::caused) {
             return written;
         }
     }
-    Err(ReplaceError::Changed)
+    Err(FileChanged.into())
 }
 
 /// Whether [`write_file`] writes to the file at `path` instead of replacing it: the file is not
@@ -223,8 +227,8 @@ mod tests {
         });
         assert!(merged.unwrap().is_empty());
         assert_eq!(fs::read_to_string(&path).unwrap(), "second+");
-        let refused = merge_into_file(&path, |_| Err(ReplaceError::Changed));
-        assert!(matches!(refused, Err(ReplaceError::Changed)));
+        let refused = merge_into_file(&path, |_| Err(FileChanged.into()));
+        assert!(FileChanged::caused(&refused.unwrap_err()));
 
         let pipe = place.path().join("pipe");
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
@@ -243,11 +247,9 @@ mod tests {
         let path = place.path().join("x");
         fs::write(&path, "edited meanwhile").unwrap();
         let replaced = replace_file(&path, |now| now == b"as it was read", b"new");
-        assert!(matches!(replaced, Err(ReplaceError::Changed)));
-        assert!(matches!(
-            create_file(&path, b"new"),
-            Err(ReplaceError::Changed)
-        ));
+        assert!(FileChanged::caused(&replaced.unwrap_err()));
+        let created = create_file(&path, b"new");
+        assert!(FileChanged::caused(&created.unwrap_err()));
         assert_eq!(fs::read_to_string(&path).unwrap(), "edited meanwhile");
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
     }
@@ -310,10 +312,7 @@ mod tests {
         let link = place.path().join("link");
         std::os::unix::fs::symlink("link", &link).unwrap();
         let error = write_file(&link, b"new").unwrap_err();
-        let code = match &error {
-            ReplaceError::Io(error) => error.raw_os_error(),
-            ReplaceError::Changed => None,
-        };
+        let code = error.raw_os_error();
         assert_eq!(code, Some(Errno::LOOP.raw_os_error()), "{error}");
     }
 }

@@ -10,12 +10,13 @@ use super::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport, inpu
 use crate::client::Client;
 use crate::push::{ProblemKind, PushOptions, Pushed, Receipt};
 use clap::{Args, ValueEnum};
-use landfall_content::{OutputGuard, ReplaceError, merge_into_file};
+use landfall_content::{OutputGuard, merge_into_file};
 use landfall_model::config::ReferrerPolicy;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, TransferSide, count_of};
 use landfall_model::{DestinationMap, Digest, Failure, TargetRegistry, human_size};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The maximum number of problems of a push that are listed.
@@ -97,11 +98,7 @@ fn item_kind(text: &str) -> Result<EntryKind, String> {
 }
 
 /// Writes a receipt. Keeps the numbers that another push has written to it meanwhile.
-fn write_receipt(
-    path: &Path,
-    receipt: &mut Receipt,
-    series: &SeriesNumbers,
-) -> Result<(), ReplaceError> {
+fn write_receipt(path: &Path, receipt: &mut Receipt, series: &SeriesNumbers) -> io::Result<()> {
     let written = merge_into_file(path, |old| {
         // a file that is not a receipt any more is replaced
         let present = old.and_then(|old| serde_json::from_slice::<Receipt>(old).ok());
