@@ -62,6 +62,18 @@ impl RangeReader {
         }
     }
 
+    /// Returns a reader for `range`, whose first request was sent already and has this `response`.
+    pub(crate) fn continuing(
+        object: Arc<dyn RangeRead>,
+        range: Range<u64>,
+        response: Box<dyn Read + Send>,
+    ) -> RangeReader {
+        RangeReader {
+            response: Some(response),
+            ..RangeReader::new(object, range)
+        }
+    }
+
     /// Like [`RangeReader::new`], but sends the first request now.
     ///
     /// # Errors

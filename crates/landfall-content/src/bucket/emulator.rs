@@ -11,18 +11,27 @@ use super::protocol_fixes::ProtocolFixes;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, Response, StatusCode};
-use http_body_util::BodyExt;
-use landfall_model::locked;
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use landfall_http::ErrorKind;
+use landfall_model::{Limits, locked};
 use object_store::RetryConfig;
 use object_store::aws::AmazonS3Builder;
 use object_store::client::{
-    ClientOptions, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+    ClientOptions, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
+    HttpService,
 };
 use object_store::gcp::GoogleCloudStorageBuilder;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
+
+/// The limits of an actor, whose attempts follow each other at once.
+const QUICK: Limits = Limits {
+    backoff: Duration::from_millis(1),
+    ..Limits::DEFAULT
+};
 
 /// A moment before or after a request takes effect.
 #[derive(Debug, Clone)]
@@ -51,6 +60,8 @@ struct EmulatorState {
     has_random_etags: bool,
     /// Whether the bucket was removed.
     is_removed: bool,
+    /// How many responses to GET are still to break off in the middle.
+    cuts: usize,
 }
 
 #[derive(Clone)]
@@ -80,6 +91,11 @@ impl Emulator {
     /// Removes the bucket. All requests are refused from now on.
     pub fn remove_bucket(&self) {
         self.stored().is_removed = true;
+    }
+
+    /// Breaks off the next `count` responses to GET in the middle of their bodies.
+    pub fn cut_responses(&self, count: usize) {
+        self.stored().cuts = count;
     }
 
     /// Gives every uploaded part another etag, as if it were sent once more. Returns the number of
@@ -145,7 +161,7 @@ impl Emulator {
             .with_http_connector(ProtocolFixes(self.client(actor, hook)))
             .build()
             .unwrap();
-        Bucket::with_store(Arc::new(store), &"s3://b/at".parse().unwrap())
+        Bucket::with_store(Arc::new(store), &"s3://b/at".parse().unwrap(), &QUICK)
     }
 
     /// Returns the folder `at` as Google Cloud Storage.
@@ -163,7 +179,7 @@ impl Emulator {
             .with_http_connector(ProtocolFixes(self.client(actor, hook)))
             .build()
             .unwrap();
-        Bucket::with_store(Arc::new(store), &"gs://b/at".parse().unwrap())
+        Bucket::with_store(Arc::new(store), &"gs://b/at".parse().unwrap(), &QUICK)
     }
 
     fn client(&self, actor: usize, hook: RequestHook) -> EmulatorClient {
@@ -226,9 +242,20 @@ impl HttpService for EmulatorClient {
             let response = self.emulator.stored().respond(&head, &body);
             // once more, so that an actor can be killed after its request has taken effect
             pass_hook().await?;
-            Ok(response.map(Into::into))
+            let is_cut = head.method == Method::GET && self.emulator.stored().take_cut();
+            Ok(response.map(if is_cut { cut } else { Into::into }))
         })
     }
+}
+
+/// The first half of a body, and the error of a connection that breaks.
+fn cut(body: Bytes) -> HttpResponseBody {
+    let broken = landfall_http::HttpError::new(ErrorKind::Network, "the connection broke");
+    let frames = [
+        Ok(Frame::data(body.slice(..body.len() / 2))),
+        Err(HttpError::new(HttpErrorKind::Unknown, broken)),
+    ];
+    HttpResponseBody::new(StreamBody::new(futures_util::stream::iter(frames)))
 }
 
 type EmulatorResponse = Response<Bytes>;
@@ -262,6 +289,12 @@ fn texts<'a>(xml: &'a str, name: &str) -> Vec<String> {
 }
 
 impl EmulatorState {
+    fn take_cut(&mut self) -> bool {
+        let is_cut = self.cuts > 0;
+        self.cuts = self.cuts.saturating_sub(1);
+        is_cut
+    }
+
     fn put(&mut self, key: &str, bytes: Bytes, kind: &str) -> String {
         self.count += 1;
         let etag = format!(
@@ -366,6 +399,12 @@ impl EmulatorState {
         let Some(one) = self.objects.get(key) else {
             return refusal(StatusCode::NOT_FOUND, "NoSuchKey");
         };
+        if headers
+            .get("if-match")
+            .is_some_and(|etag| etag != &*one.etag)
+        {
+            return refusal(StatusCode::PRECONDITION_FAILED, "PreconditionFailed");
+        }
         let range = headers
             .get("range")
             .and_then(|range| range.to_str().ok()?.strip_prefix("bytes="));

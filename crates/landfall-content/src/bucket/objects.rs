@@ -5,11 +5,12 @@ use super::http_client::SlowReader;
 #[cfg(any(test, feature = "testkit"))]
 use super::location::BucketProtocol;
 use super::location::{BucketLocation, is_missing_bucket, request_error};
-use crate::RangeRead;
+use crate::{RangeRead, RangeReader};
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
-use landfall_http::{ByteStream, ErrorKind, HttpError, Transport};
+use landfall_http::{BodyFailure, ByteStream, ErrorKind, HttpError, RetryPolicy, Transport};
+use landfall_model::Limits;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, GetResult, ObjectMeta};
 use std::fmt;
@@ -27,6 +28,8 @@ pub struct Bucket(Arc<BucketInner>);
 struct BucketInner {
     cloud: Arc<dyn CloudStore>,
     location: BucketLocation,
+    /// How often a small object is requested whose response breaks off.
+    retries: RetryPolicy,
     /// Whether the store has refused conditional writes. Then the last write wins.
     is_unconditional: AtomicBool,
 }
@@ -37,13 +40,19 @@ impl Bucket {
     /// # Errors
     /// If a setting in the environment or the user's configuration files is invalid.
     pub fn open(location: &BucketLocation, transport: &Transport) -> Result<Bucket, HttpError> {
-        Ok(Bucket::with_store(open(location, transport)?, location))
+        let cloud = open(location, transport)?;
+        Ok(Bucket::with_store(cloud, location, transport.limits()))
     }
 
-    pub(super) fn with_store(cloud: Arc<dyn CloudStore>, location: &BucketLocation) -> Bucket {
+    pub(super) fn with_store(
+        cloud: Arc<dyn CloudStore>,
+        location: &BucketLocation,
+        limits: &Limits,
+    ) -> Bucket {
         Bucket(Arc::new(BucketInner {
             cloud,
             location: location.clone(),
+            retries: RetryPolicy::new(limits),
             is_unconditional: AtomicBool::new(false),
         }))
     }
@@ -56,7 +65,8 @@ impl Bucket {
             bucket: "memory".into(),
             key: "at".into(),
         };
-        Bucket::with_store(Arc::new(object_store::memory::InMemory::new()), &location)
+        let store = Arc::new(object_store::memory::InMemory::new());
+        Bucket::with_store(store, &location, &Limits::DEFAULT)
     }
 
     /// Returns the location of the folder.
@@ -147,7 +157,8 @@ impl Bucket {
         }
     }
 
-    /// Reads a small object, unless it has this etag.
+    /// Reads a small object, unless it has this etag. If the response breaks off, the object is
+    /// requested again.
     ///
     /// # Errors
     /// Like [`Bucket::get`].
@@ -157,16 +168,28 @@ impl Bucket {
         etag: Option<&str>,
         max_bytes: u64,
     ) -> Result<ConditionalGet, HttpError> {
+        let get = || self.get_changed_once(key, etag, max_bytes);
+        self.0.retries.read_body(get).await
+    }
+
+    async fn get_changed_once(
+        &self,
+        key: &str,
+        etag: Option<&str>,
+        max_bytes: u64,
+    ) -> Result<ConditionalGet, BodyFailure<HttpError>> {
         let options = GetOptions {
             if_none_match: etag.map(str::to_owned),
             ..GetOptions::default()
         };
         let result = match self.0.cloud.get_opts(&self.path(key), options).await {
             Ok(result) => result,
-            Err(error) if is_missing_bucket(&error) => return Err(self.request_error(key, error)),
+            Err(error) if is_missing_bucket(&error) => {
+                return Err(self.request_error(key, error).into());
+            }
             Err(object_store::Error::NotFound { .. }) => return Ok(ConditionalGet::Missing),
             Err(object_store::Error::NotModified { .. }) => return Ok(ConditionalGet::Unchanged),
-            Err(error) => return Err(self.request_error(key, error)),
+            Err(error) => return Err(self.request_error(key, error).into()),
         };
         let object = self.describe_object(result.meta.clone());
         // checked before the body is read into memory
@@ -175,35 +198,34 @@ impl Bucket {
                 "it has {} bytes, more than the limit of {max_bytes}",
                 object.size
             );
-            return Err(HttpError::new(ErrorKind::Invalid, words).about(self.url(key)));
+            let error = HttpError::new(ErrorKind::Invalid, words).about(self.url(key));
+            return Err(error.into());
         }
         let bytes = result
             .bytes()
             .await
-            .map_err(|error| self.request_error(key, error))?;
+            .map_err(|error| BodyFailure::reading(self.request_error(key, error)))?;
         Ok(ConditionalGet::Changed(bytes, object))
     }
 
-    /// Streams an object from `offset` on, and returns its whole size in bytes.
-    ///
-    /// # Errors
-    /// If the object does not exist, or the request fails.
-    pub async fn stream(&self, key: &str, offset: u64) -> Result<(ByteStream, u64), HttpError> {
+    /// Streams an object from `offset` on.
+    async fn stream(
+        &self,
+        key: &str,
+        offset: u64,
+    ) -> Result<(ByteStream, BucketObject), HttpError> {
         let range = (offset > 0).then_some(GetRange::Offset(offset));
         let options = GetOptions {
             range,
             ..GetOptions::default()
         };
         let result = self.get_version(key, options).await?;
-        let size = result.meta.size;
-        Ok((self.byte_stream(key, result), size))
+        let object = self.describe_object(result.meta.clone());
+        Ok((self.byte_stream(key, result), object))
     }
 
     /// Streams a range of an object. Fails if it was replaced since `object` was looked up.
-    ///
-    /// # Errors
-    /// Like [`Bucket::stream`], or if the object was replaced.
-    pub async fn stream_object(
+    async fn stream_object(
         &self,
         object: &BucketObject,
         range: Range<u64>,
@@ -296,7 +318,6 @@ impl OpenObject {
     /// # Errors
     /// If it does not exist, or the request fails.
     pub fn open(bucket: &Bucket, key: &str) -> Result<OpenObject, HttpError> {
-        let url = bucket.url(key);
         let looked_up = bucket.clone();
         let owned_key = key.to_owned();
         // looked up once; all later reads require this etag, so that ranges fit together
@@ -304,19 +325,40 @@ impl OpenObject {
         let object = found.ok_or_else(|| {
             // `head` cannot distinguish a missing object from a missing bucket
             let words = "not found: the object or its bucket does not exist";
-            HttpError::new(ErrorKind::NotFound, words).about(&url)
+            HttpError::new(ErrorKind::NotFound, words).about(bucket.url(key))
         })?;
+        Ok(OpenObject::of(bucket, object))
+    }
+
+    /// Reads the object with this key from `offset` on, without a look-up. Returns the reader and
+    /// the size of the whole object in bytes. If a response breaks off, the rest of the same
+    /// version is requested.
+    ///
+    /// # Errors
+    /// If it does not exist, or the request fails.
+    pub fn read(bucket: &Bucket, key: &str, offset: u64) -> Result<(RangeReader, u64), HttpError> {
+        let requested = bucket.clone();
+        let owned_key = key.to_owned();
+        let (stream, object) = block_on(async move { requested.stream(&owned_key, offset).await })?;
+        let size = object.size;
+        let response = BlockingReader::open(async move { Ok(stream) })?;
+        let object = Arc::new(OpenObject::of(bucket, object));
+        let reader = RangeReader::continuing(object, offset..size, Box::new(response));
+        Ok((reader, size))
+    }
+
+    fn of(bucket: &Bucket, object: BucketObject) -> OpenObject {
         // without an etag, the modification time identifies the version
         let version = object
             .etag
             .clone()
             .unwrap_or_else(|| format!("{:?}", object.modified));
-        Ok(OpenObject {
+        OpenObject {
+            url: bucket.url(&object.key),
             bucket: bucket.clone(),
             object,
-            url,
             version,
-        })
+        }
     }
 
     /// The time when the object was written.

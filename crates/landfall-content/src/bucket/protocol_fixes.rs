@@ -15,6 +15,8 @@ use object_store::path::Path;
 const GENERATION: HeaderName = HeaderName::from_static("x-goog-if-generation-match");
 /// The largest page of a listing that is read, in bytes.
 const MAX_PAGE: usize = 64 << 20;
+/// How often a page of a listing is requested whose response breaks off.
+const PAGE_ATTEMPTS: u32 = 5;
 
 tokio::task_local! {
     /// The generation that an object must have for a deletion in this task.
@@ -56,20 +58,31 @@ impl<S: HttpService> HttpService for ProtocolFixes<S> {
             {
                 request.headers_mut().insert(GENERATION, generation);
             }
-            let is_listing = is_listing(request.uri().query().unwrap_or_default());
-            let response = self.0.call(request).await?;
-            if !is_listing || !response.status().is_success() {
-                return Ok(response);
+            if !is_listing(request.uri().query().unwrap_or_default()) {
+                return self.0.call(request).await;
             }
-            let (head, body) = response.into_parts();
-            // read whole, because an entry may be split between two frames
-            let page = Limited::new(body, MAX_PAGE).collect().await;
-            let page =
-                page.map_err(|error| HttpError::new(HttpErrorKind::Decode, PageError(error)))?;
-            Ok(HttpResponse::from_parts(
-                head,
-                remove_invalid_paths(page.to_bytes()).into(),
-            ))
+            let mut attempt = 1;
+            loop {
+                let response = self.0.call(request.clone()).await?;
+                if !response.status().is_success() {
+                    return Ok(response);
+                }
+                let (head, body) = response.into_parts();
+                // read whole, because an entry may be split between two frames
+                match Limited::new(body, MAX_PAGE).collect().await {
+                    Ok(page) => {
+                        let page = remove_invalid_paths(page.to_bytes());
+                        return Ok(HttpResponse::from_parts(head, page.into()));
+                    }
+                    // the transport repeats a request, but not one whose response breaks off
+                    Err(error) if error.is::<HttpError>() && attempt < PAGE_ATTEMPTS => {
+                        attempt += 1;
+                    }
+                    Err(error) => {
+                        return Err(HttpError::new(HttpErrorKind::Decode, PageError(error)));
+                    }
+                }
+            }
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::bucket_store;
 use super::bucket_store::{BucketStore, unreadable};
-use crate::bucket::{BlockingReader, Bucket, BucketObject, PutCondition, block_on};
+use crate::bucket::{Bucket, BucketObject, OpenObject, PutCondition, block_on};
 use crate::{BlobRead, ContentError, FileStamp, VerifiedRead};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
@@ -24,10 +24,8 @@ impl BlobRead for BucketStore {
     /// A blob that is read from byte 0 is hashed, and its last bytes are held back if the digest is
     /// wrong. A read from another offset is protected only by the object store's own checksums.
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let bucket = self.bucket().clone();
-        let key = bucket_store::blob(digest);
-        let opened = block_on(async move { bucket.stream(&key, offset).await });
-        let (stream, size) = match opened {
+        let opened = OpenObject::read(self.bucket(), &bucket_store::blob(digest), offset);
+        let (reader, size) = match opened {
             // a list has the blob although it is absent: the next run must not trust that
             Err(error)
                 if error.kind == ErrorKind::NotFound && self.known_size(digest).is_some() =>
@@ -40,8 +38,6 @@ impl BlobRead for BucketStore {
             }
             opened => opened.map_err(|error| unreadable(digest, error))?,
         };
-        let reader = BlockingReader::open(async move { Ok(stream) })
-            .map_err(|error| unreadable(digest, error))?;
         // the digest is over the whole blob, so a read from the middle cannot be verified
         if offset > 0 {
             return Ok(Box::new(reader));
@@ -215,7 +211,58 @@ async fn read(bucket: &Bucket, object: BucketObject) -> Result<Option<BlobList>,
 
 #[cfg(test)]
 mod tests {
+    use super::super::bucket_store::StoreTimeouts;
     use super::*;
+    use crate::bucket::emulator::Emulator;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    /// An object store with a blob and a list of it, and the blob.
+    fn sample() -> (Emulator, Bucket, Digest, Vec<u8>) {
+        let emulator = Emulator::default();
+        let bucket = emulator.bucket(0, Arc::new(|_| Box::pin(async { true })));
+        let content = b"hello world ".repeat(1000);
+        let digest = Digest::sha256(&content);
+        emulator.put(&digest.layout_path(), content.clone());
+        let (key, list) = index_list([(digest.clone(), content.len() as u64)]).unwrap();
+        emulator.put(&key, list);
+        (emulator, bucket, digest, content)
+    }
+
+    fn open(bucket: Bucket) -> BucketStore {
+        let timeouts = StoreTimeouts::new(Duration::from_secs(1));
+        block_on(async move { BucketStore::open(bucket, timeouts).await }).unwrap()
+    }
+
+    #[test]
+    fn a_blob_whose_responses_break_off_is_read_to_its_end() {
+        let (emulator, bucket, digest, content) = sample();
+        let store = open(bucket);
+        for offset in [0, 5000] {
+            emulator.cut_responses(5);
+            let mut read = Vec::new();
+            let mut reader = store.open(&digest, offset).unwrap();
+            reader.read_to_end(&mut read).unwrap();
+            assert!(read == content[offset as usize..], "{offset}");
+        }
+        // an object that is replaced meanwhile is not continued
+        emulator.cut_responses(1);
+        let mut reader = store.open(&digest, 0).unwrap();
+        reader.read_exact(&mut [0; 10]).unwrap();
+        emulator.put(&digest.layout_path(), vec![b'x'; content.len()]);
+        let error = reader.read_to_end(&mut Vec::new()).unwrap_err().to_string();
+        assert!(error.contains("was replaced"), "{error}");
+    }
+
+    #[test]
+    fn lists_whose_responses_break_off_are_requested_again() {
+        let (emulator, bucket, digest, content) = sample();
+        for cuts in 1..4 {
+            emulator.cut_responses(cuts);
+            let store = open(bucket.clone());
+            assert_eq!(store.known_size(&digest), Some(content.len() as u64));
+        }
+    }
 
     #[tokio::test]
     async fn only_damaged_lists_that_protect_nothing_may_be_deleted() {
