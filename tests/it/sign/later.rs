@@ -109,6 +109,32 @@ fn signing_that_was_killed_is_completed_by_the_next_run() {
 }
 
 #[test]
+fn the_checksums_are_updated_however_the_bundle_is_named() {
+    if !need(&["ssh-keygen", "sha256sum"]) {
+        return;
+    }
+    let desk = Desk::new();
+    desk.lock("landfall.lock", &noise(1, 2_500_000));
+    desk.key("board", &["ed25519"], "");
+    desk.place.write("disc/tool", "a program");
+    let split = ["--volume-size", "1100000"];
+    desk.pack("disc/V", &split);
+    // the name of a bundle in one file may end like that of a volume
+    desk.pack("month.0131", &["--include-self=disc/tool"]);
+    for (named, folder, sums) in [
+        ("disc", "disc", "V.sha256sums"),
+        ("month.0131", ".", "month.0131.sha256sums"),
+    ] {
+        desk.place.ok(&["sign", named, "--key", "board"]);
+        run(desk
+            .place
+            .clean("sha256sum")
+            .current_dir(desk.place.path(folder))
+            .args(["--strict", "--quiet", "-c", sums]));
+    }
+}
+
+#[test]
 fn signing_volumes_changes_only_the_last_one_and_updates_the_checksums() {
     if !need(&["ssh-keygen", "sha256sum"]) {
         return;

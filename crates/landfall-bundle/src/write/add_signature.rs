@@ -90,7 +90,13 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError
             .map_err(failed)?;
     }
     check_is_current(&file, &last)?;
-    sum_again(&base_of(path), &last, signer)?;
+    // `path` may be a folder, and the name of a bundle in one file may end like that of a volume
+    let base = if bundle.is_split() {
+        base_of(&last)
+    } else {
+        last.clone()
+    };
+    sum_again(&base, &last, signer)?;
     Bundle::open(path)
 }
 
