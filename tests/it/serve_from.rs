@@ -250,6 +250,26 @@ fn serving_a_registry_without_pushed_locks_fails_at_the_start() {
 }
 
 #[test]
+fn a_registry_with_a_lock_that_is_not_expected_is_not_served() {
+    if !need(&["docker-registry"]) {
+        return;
+    }
+    let site = Site::new();
+    let mirrored = site.mirror("v1");
+    let from = format!("{}/base", site.registry.address);
+    let other = sha256(b"other");
+    let serve = ["serve", "--from", &from, "--listen", "127.0.0.1:0"];
+    let report = site
+        .place
+        .json(4, &[&serve[..], &["--expect", &other]].concat());
+    let error = report["error"]["message"].as_str().unwrap();
+    assert!(error.contains("is not expected"), "{error}");
+    let fingerprint = mirrored["lock"].as_str().unwrap();
+    let expected = ["--from", &from, "--expect", &other, "--expect", fingerprint];
+    landfall_serve(&site.place, &expected);
+}
+
+#[test]
 fn charts_are_served_from_a_registry() {
     if !need(&["docker-registry"]) {
         return;

@@ -34,6 +34,6 @@ pub(super) mod verb_report;
 
 pub(crate) use self::context::Context;
 pub(crate) use self::finish::{ResultPrinter, VerbOutcome};
-pub(crate) use self::options::{GlobalFlags, OutputMode, nonzero_seconds};
+pub(crate) use self::options::{GlobalFlags, OutputMode, nonzero_count, nonzero_seconds};
 pub(crate) use self::verb_report::{ReportMember, VerbReport};
 pub(crate) use super::error::{CliError, Exit};

@@ -77,6 +77,14 @@ fn jobs(text: &str) -> Result<usize, String> {
     }
 }
 
+/// Parses a number above 0.
+pub(crate) fn nonzero_count(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|count| *count > 0)
+        .ok_or_else(|| "must be a number above 0".into())
+}
+
 /// Parses a duration of at least one second. Returns seconds.
 pub(crate) fn nonzero_seconds(text: &str) -> Result<u64, String> {
     match seconds(text)? {

@@ -5,7 +5,9 @@ mod node_guides;
 mod served_bundles;
 
 use self::node_guides::node_guides;
-use self::served_bundles::{ServeSources, add_changes, bases_first, published, served};
+use self::served_bundles::{
+    ServeSources, add_changes, bases_first, check_expected, published, served,
+};
 use crate::cli::shared::bundle_with_bases::KEPT_BYTES;
 use crate::cli::shared::image_facts::ImageSignatures;
 use crate::cli::shared::input_file::OpenedFile;
@@ -13,7 +15,7 @@ use crate::cli::shared::open_bundle::{self, BundleRequirements, SeriesHistory};
 use crate::cli::shared::package_changes::PackagesKey;
 use crate::cli::shared::store_location::StoreLocation;
 use crate::cli::shared::{
-    CliError, Context, Exit, OutputMode, VerbOutcome, VerbReport, nonzero_seconds,
+    CliError, Context, Exit, OutputMode, VerbOutcome, VerbReport, nonzero_count, nonzero_seconds,
 };
 use crate::client::Client;
 use clap::Args;
@@ -294,6 +296,9 @@ impl ServeCommand {
             // `serve` runs this in `block_in_place`, where waiting is allowed.
             let mut found = Handle::current().block_on(finding)?;
             for delivered in &found.bundles {
+                let fingerprint = delivered.lock.fingerprint();
+                let origin = format!("was delivered to {from}");
+                check_expected(requirements, &fingerprint, &origin)?;
                 // nodes pull the other items from the registry itself
                 let mut lock = delivered.lock.clone();
                 #[expect(
@@ -428,15 +433,15 @@ fn announce(serving: &ServerInfo, output: OutputMode) {
 struct LimitFlags {
     /// Maximum number of connections; a further connection replaces the one that is idle longest
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections,
-        value_parser = count)]
+        value_parser = nonzero_count)]
     max_connections: usize,
     /// Maximum number of concurrent requests; further requests wait up to 30 s
     #[arg(long, value_name = "N", default_value_t = Limits::default().requests,
-        value_parser = count)]
+        value_parser = nonzero_count)]
     max_requests: usize,
     /// Maximum number of concurrent uploads
     #[arg(long, value_name = "N", default_value_t = Limits::default().uploads,
-        value_parser = count)]
+        value_parser = nonzero_count)]
     max_uploads: usize,
     /// Timeout for idle connections
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = nonzero_seconds)]
@@ -451,13 +456,6 @@ struct LimitFlags {
     /// Timeout for unfinished uploads, which are then deleted
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = nonzero_seconds)]
     upload_expiry: u64,
-}
-
-fn count(text: &str) -> Result<usize, String> {
-    text.parse()
-        .ok()
-        .filter(|count| *count > 0)
-        .ok_or_else(|| "must be a number above 0".into())
 }
 
 impl LimitFlags {

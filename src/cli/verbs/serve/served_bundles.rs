@@ -136,17 +136,11 @@ pub(crate) fn published(
     let before = before.map(parsed).transpose()?;
     let fingerprint = &current.pointer.lock;
     let place = published_store.place();
-    let required = [
-        (requirements.expect, "is not expected"),
-        (requirements.lock, "is not the one of --lock"),
-    ];
-    for (accepted, why) in required {
-        if !accepted.is_empty() && !accepted.contains(fingerprint) {
-            return Err(CliError::refused(format!(
-                "the lock {fingerprint} that is published in {place} {why}"
-            )));
-        }
-    }
+    check_expected(
+        requirements,
+        fingerprint,
+        &format!("is published in {place}"),
+    )?;
     // Only content that a published lock names is served, not everything in the store.
     let content_of = |locks: &[&Lock]| {
         let entries = locks.iter().flat_map(|lock| lock.each_entry());
@@ -215,6 +209,26 @@ pub(crate) fn published(
         earlier,
         is_outdated: Some(is_outdated),
     })
+}
+
+/// Refuses a lock that neither `--expect` nor `--lock` names. `origin` says where it is from.
+pub(super) fn check_expected(
+    requirements: &BundleRequirements<'_>,
+    fingerprint: &Digest,
+    origin: &str,
+) -> Result<(), CliError> {
+    let required = [
+        (requirements.expect, "is not expected"),
+        (requirements.lock, "is not the one of --lock"),
+    ];
+    for (accepted, why) in required {
+        if !accepted.is_empty() && !accepted.contains(fingerprint) {
+            return Err(CliError::refused(format!(
+                "the lock {fingerprint} that {origin} {why}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The changes between two locks.
