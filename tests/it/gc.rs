@@ -253,6 +253,17 @@ fn gc_keeps_the_content_of_the_last_bundles() {
         .code(2);
     let printed = String::from_utf8_lossy(&run.get_output().stderr);
     assert!(printed.contains("--bundle"), "{printed}");
+    // the content of all bundles is never removed
+    let none = [
+        "gc",
+        "--store",
+        "store",
+        "--bundle",
+        "one",
+        "--keep-last",
+        "0",
+    ];
+    place.landfall().args(none).assert().code(2);
 }
 
 #[test]

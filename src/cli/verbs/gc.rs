@@ -3,7 +3,7 @@
 use crate::cli::shared::open_bundle::{self, open_object};
 use crate::cli::shared::store_location::{StoreLocation, check_is_store};
 use crate::cli::shared::{
-    CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport, nonzero_seconds,
+    CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport, nonzero_count, nonzero_seconds,
 };
 use clap::Args;
 use landfall_bundle::{Bundle, Serial};
@@ -35,7 +35,7 @@ pub(crate) struct GcCommand {
     #[arg(long = "bundle", value_name = "BUNDLE", num_args = 1..)]
     bundles: Vec<PathBuf>,
     /// Keep only the last N bundles of each series, by serial number or, without one, by age
-    #[arg(long, value_name = "N", requires = "bundles")]
+    #[arg(long, value_name = "N", requires = "bundles", value_parser = nonzero_count)]
     keep_last: Option<usize>,
     /// How long an unused blob is kept in an object store; must be longer than any run takes
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = nonzero_seconds)]
