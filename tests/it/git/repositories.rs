@@ -526,8 +526,15 @@ fn a_dry_run_exits_with_3_if_only_some_repositories_would_be_pushed() {
     let statuses: Vec<&Value> = items.map(|item| &item["status"]).collect();
     assert_eq!(statuses, ["present", "missing", "missing"], "{report:#}");
     // flags that only registries support are not ignored
-    let flags = ["push", "b.tar.zst", "--git-to", &to, "--all-or-nothing"];
-    place.landfall().args(flags).assert().code(2);
+    for flags in [
+        &["--all-or-nothing"][..],
+        &["--skip-kinds", "image"],
+        &["--referrers", "skip"],
+        &["127.0.0.1:9"],
+    ] {
+        let push = [&["push", "b.tar.zst", "--git-to", &to], flags].concat();
+        place.landfall().args(push).assert().code(2);
+    }
 }
 
 #[test]

@@ -63,7 +63,7 @@ pub(crate) struct PushCommand {
     /// its upstream path below the URL
     #[arg(long, value_name = "URL",
         conflicts_with_all = ["to", "receipt", "shard", "prune", "sign_images", "recheck",
-            "all_or_nothing", "create_projects"])]
+            "all_or_nothing", "create_projects", "referrers", "skip_kinds"])]
     git_to: Option<Url>,
     #[command(flatten)]
     delivery: DeliveryFlags,
@@ -217,6 +217,12 @@ impl PushCommand {
         locations: Option<&[PathBuf]>,
         url: Url,
     ) -> Result<VerbOutcome, CliError> {
+        if let Some(registry) = &self.delivery.to {
+            let message =
+                format!("--git-to pushes to a git server, not to the registry {registry}");
+            return Err(CliError::usage(message)
+                .with_help("omit the registry, or push to it with a command of its own"));
+        }
         let history = SeriesHistory::load(context, None, self.allow_older)?;
         let PushSource {
             lock,
