@@ -186,6 +186,9 @@ fn lists_and_reports_replace_only_lists_and_reports() {
             "{printed}"
         );
         assert_eq!(place.read(file), "mine\n");
+        // a command that fails before it begins does not replace it either
+        run(&place, 2, &[&args[..], &["--site", "none.yaml"]].concat());
+        assert_eq!(place.read(file), "mine\n");
         place.write(file, "");
         run(&place, 0, &args);
         run(
@@ -258,6 +261,20 @@ fn content_replaces_only_content_of_landfall() {
         .filter(|name| name != "B" && name != "V.0001")
         .collect();
     assert_eq!(left, [""; 0]);
+    // a report does not replace the result or the log of its own command
+    for (more, verify) in [
+        (&["-o", "R"][..], &["verify", "R"][..]),
+        (&["-o", "other", "--log", "R"], &["log", "verify", "R"]),
+    ] {
+        let pack = [&["pack", "--store", "s", "--report", "R"], more].concat();
+        let printed = run(&place, 1, &pack);
+        assert!(
+            printed.contains("R exists and is not a report"),
+            "{printed}"
+        );
+        run(&place, 0, verify);
+        fs::remove_file(place.path("R")).unwrap();
+    }
     fs::remove_file(place.path("B")).unwrap();
     for text in ["two\n", "three\n"] {
         manifest(text);

@@ -182,9 +182,20 @@ impl ResultPrinter {
             } else {
                 run.json()
             };
-            if let Err(error) = write_file(path, content.as_bytes()) {
-                let path = path.display();
-                complain(&format!("cannot write the report {path}: {error}"));
+            let shown = path.display();
+            // Checked again: the verb may have written its result or the log to this path, or it
+            // failed before the first check.
+            let written = if report_guard(path).finish().is_ok() {
+                write_file(path, content.as_bytes())
+                    .map_err(|error| format!("cannot write the report {shown}: {error}"))
+            } else {
+                Err(format!(
+                    "the report was not written, because {shown} exists and is not a report\n\
+                     help: name another file for --report"
+                ))
+            };
+            if let Err(message) = written {
+                complain(&message);
                 code = code.max(Exit::Failed as u8);
             }
         }
@@ -195,14 +206,19 @@ impl ResultPrinter {
 /// Checks that the report can be written to `path`, and that this replaces only another report.
 pub(crate) fn check_report(path: &Path) -> Result<(), CliError> {
     check_output("the report", path)?;
+    report_guard(path).finish().map_err(|failure| {
+        let help = "name another file for --report, or move the file away";
+        failure.with_help(help).into()
+    })
+}
+
+/// Lets a report at `path` replace only another report.
+fn report_guard(path: &Path) -> OutputGuard {
     let mut guard = OutputGuard::new(false);
     guard.check(path, |path| {
         present_text(path).is_some_and(|text| is_own_page(&text) || is_report(&text))
     });
-    guard.finish().map_err(|failure| {
-        let help = "name another file for --report, or move the file away";
-        failure.with_help(help).into()
-    })
+    guard
 }
 
 /// Whether `text` is a report in JSON.
