@@ -254,13 +254,43 @@ fn content_replaces_only_content_of_landfall() {
         );
         assert_eq!(place.read(file), "mine\n");
     }
+    for file in ["S.sha256sums", "S.sha256sums.sig"] {
+        place.write(file, "mine\n");
+        for flags in [&["--volume-size", "60000"][..], &["--include-self"]] {
+            let pack = ["pack", "--store", "s", "-o", "S"];
+            let printed = run(&place, 2, &[&pack, flags].concat());
+            assert!(
+                printed.contains(&format!(
+                    "{file} exists and has no checksums of this bundle"
+                )),
+                "{printed}"
+            );
+        }
+        assert_eq!(place.read(file), "mine\n");
+        fs::remove_file(place.path(file)).unwrap();
+    }
     let left: Vec<String> = fs::read_dir(place.dir())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-        .filter(|name| name.starts_with(['B', 'V']))
+        .filter(|name| name.starts_with(['B', 'S', 'V']))
         .filter(|name| name != "B" && name != "V.0001")
         .collect();
     assert_eq!(left, [""; 0]);
+    // the checksums of an older bundle with the name are replaced, whatever characters it has
+    for name in ["D", r"odd\name", "line\nbreak"] {
+        for size in ["60000", "5000"] {
+            place.ok(&["pack", "--store", "s", "-o", name, "--volume-size", size]);
+        }
+    }
+    let rebuild = ["pack", "--store", "s", "--like", "D", "--only-volume", "1"];
+    let printed = run(&place, 2, &[&rebuild[..], &["-o", "V"]].concat());
+    assert!(
+        printed.contains("V.0001 exists and is not a bundle"),
+        "{printed}"
+    );
+    assert_eq!(place.read("V.0001"), "mine\n");
+    place.write("D.0001", "damaged");
+    run(&place, 0, &rebuild);
     // a report does not replace the result or the log of its own command
     for (more, verify) in [
         (&["-o", "R"][..], &["verify", "R"][..]),

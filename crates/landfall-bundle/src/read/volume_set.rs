@@ -18,6 +18,7 @@ use landfall_model::document::{open_input, read_input};
 use landfall_model::report::Progress;
 use landfall_model::{Algorithm, Failure, Limits, OCI_LAYOUT, digest_of};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -217,6 +218,11 @@ pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
     if read.is_ok() {
         let own = base.file_name().unwrap_or_default();
         for line in text.split(|byte| *byte == b'\n') {
+            // `sha256sum` marks a line with an escaped name
+            let (line, is_escaped) = match line.strip_prefix(br"\") {
+                Some(line) => (line, true),
+                None => (line, false),
+            };
             let Some((hex, path)) = line
                 .split_first_chunk::<64>()
                 .filter(|(hex, _)| hex.iter().all(u8::is_ascii_hexdigit))
@@ -230,7 +236,12 @@ pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
             else {
                 continue;
             };
-            let Some(path) = landfall_os::file_name(path) else {
+            let path = if is_escaped {
+                unescaped(path)
+            } else {
+                path.to_vec()
+            };
+            let Some(path) = landfall_os::file_name(&path) else {
                 continue;
             };
             let path = parent_folder(base).join(path);
@@ -252,10 +263,50 @@ pub(crate) fn has(base: &Path, path: &Path) -> bool {
     let Ok(hex) = hash_file(path) else {
         return false;
     };
-    let name = path.file_name().unwrap_or_default();
-    let line = [hex.as_bytes(), b"  ", name.as_encoded_bytes()].concat();
+    let line = sum_line(&hex, path.file_name().unwrap_or_default());
+    let line = line.strip_suffix(b"\n").unwrap_or(&line);
     let text = read_input(checksums_path(base)).unwrap_or_default();
     text.split(|byte| *byte == b'\n').any(|one| one == line)
+}
+
+/// A line in the format of `sha256sum`, which escapes names with backslashes and line breaks.
+pub(crate) fn sum_line(hex: &str, name: &OsStr) -> Vec<u8> {
+    let mut escaped = Vec::new();
+    for &byte in name.as_encoded_bytes() {
+        match byte {
+            b'\\' => escaped.extend(br"\\"),
+            b'\n' => escaped.extend(br"\n"),
+            b'\r' => escaped.extend(br"\r"),
+            _ => escaped.push(byte),
+        }
+    }
+    // `sha256sum` marks a line with an escaped name by a backslash at its beginning
+    let mark: &[u8] = if escaped == name.as_encoded_bytes() {
+        b""
+    } else {
+        br"\"
+    };
+    [mark, hex.as_bytes(), b"  ", &escaped, b"\n"].concat()
+}
+
+/// The name that [`sum_line`] escaped.
+fn unescaped(name: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    let mut bytes = name.iter();
+    while let Some(&byte) = bytes.next() {
+        plain.push(match (byte, bytes.as_slice().first()) {
+            (b'\\', Some(escaped)) => {
+                bytes.next();
+                match escaped {
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    other => *other,
+                }
+            }
+            _ => byte,
+        });
+    }
+    plain
 }
 
 /// The checksums of the volumes of `base` in hex digits, by number.

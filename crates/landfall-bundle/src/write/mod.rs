@@ -8,7 +8,9 @@ mod rebuild_volume;
 pub(crate) mod volume_writer;
 
 use self::entry_writer::{EntryWriter, IndexBuilder};
-use self::publish::{claim, clear_work, publish, refuse_foreign_volumes, remove_volumes, room};
+use self::publish::{
+    claim, clear_work, publish, refuse_foreign_sums, refuse_foreign_volumes, remove_volumes, room,
+};
 use self::volume_writer::VolumeWriter;
 use crate::error::BundleError;
 use crate::format::contents::PackOptions;
@@ -80,6 +82,9 @@ pub fn write_packaged(
     let index = IndexBuilder::new(plan, options);
     // before an unfinished `pull --bundle` is discarded
     index.check_size(out, &Limits::default())?;
+    if packaging.volume_size.is_some() || !packaging.tools.is_empty() {
+        refuse_foreign_sums(out)?;
+    }
     let (partial, file) = claim(out)?;
     // the lock on this file is held until the end
     let file = Arc::new(file);

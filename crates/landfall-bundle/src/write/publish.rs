@@ -8,13 +8,12 @@ use crate::format::names::{
 };
 use crate::read::Bundle;
 use crate::read::volume_set::{
-    self, begins_bundle, begins_volume, has, hash_file, numbers, read as listed,
+    self, begins_bundle, begins_volume, has, hash_file, numbers, read as listed, sum_line,
 };
 use landfall_content as content;
 use landfall_content::{DiskSpace, if_exists, parent_folder, refuse_special, sync_folder};
 use landfall_model::sign::Signer;
 use landfall_model::{Failure, TransferSide, human_size};
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -157,17 +156,38 @@ pub(super) fn refuse_foreign_volumes(out: &Path, count: usize) -> Result<(), Bun
     Ok(())
 }
 
-fn has_content(path: &Path) -> bool {
+/// Fails if the checksums next to `out`, or the signature over them, are a file of others. Checksums
+/// of an older bundle with this name list its files.
+pub(super) fn refuse_foreign_sums(out: &Path) -> Result<(), BundleError> {
+    if !listed(out).is_empty() {
+        return Ok(());
+    }
+    let foreign = [checksums_path(out), signature_path(out)];
+    match foreign.iter().find(|path| has_content(path)) {
+        None => Ok(()),
+        Some(path) => Err(BundleError::from(
+            Failure::usage(format!(
+                "{} exists and has no checksums of this bundle; nothing was written",
+                path.display()
+            ))
+            .with_help(OTHER_NAME),
+        )),
+    }
+}
+
+pub(super) fn has_content(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.len() > 0)
 }
 
+const OTHER_NAME: &str = "name another bundle, or move the file away";
+
 /// The failure for a file of others with the name of a bundle or volume.
-fn foreign(path: &Path) -> Failure {
+pub(super) fn foreign(path: &Path) -> Failure {
     let path = path.display();
     Failure::usage(format!(
         "{path} exists and is not a bundle; nothing was written"
     ))
-    .with_help("name another bundle, or move the file away")
+    .with_help(OTHER_NAME)
 }
 
 /// Fails if the disk has less than `needed` bytes free.
@@ -250,36 +270,16 @@ pub(super) fn remove_volumes(base: &Path) -> io::Result<()> {
 
 // Writes `B.sha256sums` in the format of `sha256sum`.
 
-/// A line in the format of `sha256sum`, which escapes names with backslashes and line breaks.
-fn line(hex: &str, name: &OsStr) -> Vec<u8> {
-    let mut escaped = Vec::new();
-    for &byte in name.as_encoded_bytes() {
-        match byte {
-            b'\\' => escaped.extend(br"\\"),
-            b'\n' => escaped.extend(br"\n"),
-            b'\r' => escaped.extend(br"\r"),
-            _ => escaped.push(byte),
-        }
-    }
-    // `sha256sum` marks a line with an escaped name by a backslash at its beginning
-    let mark: &[u8] = if escaped == name.as_encoded_bytes() {
-        b""
-    } else {
-        br"\"
-    };
-    [mark, hex.as_bytes(), b"  ", &escaped, b"\n"].concat()
-}
-
 /// The checksum lines for `files`, in order.
 pub(super) fn text<'a>(files: impl Iterator<Item = &'a (PathBuf, String)>) -> Vec<u8> {
     files
-        .flat_map(|(path, hex)| line(hex, path.file_name().unwrap_or_default()))
+        .flat_map(|(path, hex)| sum_line(hex, path.file_name().unwrap_or_default()))
         .collect()
 }
 
 /// Replaces the checksum of `file` in `text`.
 pub(super) fn replaced(text: &[u8], file: &Path, hex: &str) -> Vec<u8> {
-    let own = line(hex, file.file_name().unwrap_or_default());
+    let own = sum_line(hex, file.file_name().unwrap_or_default());
     // only the hex digits may differ; the line of an escaped name begins with a backslash before
     // them
     let from = usize::from(own.first() == Some(&b'\\'));

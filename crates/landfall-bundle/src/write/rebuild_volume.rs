@@ -5,14 +5,14 @@
 //! in the lost volume, the whole bundle must be packed again.
 
 use super::entry_writer::IndexBuilder;
-use super::publish::room;
+use super::publish::{foreign, has_content, room};
 use super::volume_writer::VolumeWriter;
 use super::write_all;
 use crate::error::BundleError;
 use crate::format::names::{base_of, checksums_path, file_name, partial_path, volume_path};
 use crate::plan::PackPlan;
 use crate::read::Bundle;
-use crate::read::volume_set::{VolumeSet, cannot_rebuild, hash_file, open_without};
+use crate::read::volume_set::{VolumeSet, begins_volume, cannot_rebuild, hash_file, open_without};
 use landfall_content::{BlobRead, ContentError, parent_folder, refuse_special, sync_folder};
 use landfall_item::lockfile::Lock;
 use landfall_model::report::Progress;
@@ -73,6 +73,11 @@ pub fn write_volume(
     let failed = BundleError::write(&path);
     let size = part.end - part.start;
     refuse_special(&path).map_err(failed)?;
+    // next to the other volumes, what has this name is the damaged volume
+    let is_beside = path == volume_path(&base, number);
+    if !is_beside && has_content(&path) && !begins_volume(&path) {
+        return Err(foreign(&path).into());
+    }
     room(size, &path)?;
     progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
     let written = File::create(&partial).map_err(failed).and_then(|file| {
