@@ -249,19 +249,54 @@ fn file_system<'t>(table: &'t str, folder: &str) -> Option<(&'t str, u64, u64)> 
 pub(crate) fn node_proxy(files: &MachineFiles) -> BTreeMap<String, String> {
     let folder = "/etc/systemd/system/containerd.service.d";
     let mut variables = BTreeMap::new();
-    for name in files.names_in(folder) {
+    let names = files.names_in(folder).into_iter();
+    // systemd reads no other files
+    for name in names.filter(|name| name.ends_with(".conf")) {
         let text = files.read(&format!("{folder}/{name}")).unwrap_or_default();
-        for line in text.lines() {
-            let Some(pair) = line.trim().strip_prefix("Environment=") else {
-                continue;
-            };
-            if let Some((name, value)) = pair.trim_matches('"').split_once('=') {
-                let value = value.replace("%%", "%").replace("\\\"", "\"");
-                variables.insert(name.to_ascii_uppercase(), value.replace("\\\\", "\\"));
-            }
-        }
+        add_environment(&text, &mut variables);
     }
     variables
+}
+
+/// Adds the variables that a unit of systemd sets, by their names in upper case.
+fn add_environment(unit: &str, variables: &mut BTreeMap<String, String>) {
+    let values = unit.lines().filter_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "Environment").then_some(value)
+    });
+    for value in values {
+        let words = unquoted_words(value);
+        if words.is_empty() {
+            // an empty value resets the list (systemd.exec(5))
+            variables.clear();
+        }
+        let pairs = words.iter().filter_map(|word| word.split_once('='));
+        variables.extend(
+            pairs.map(|(name, value)| (name.to_ascii_uppercase(), value.replace("%%", "%"))),
+        );
+    }
+}
+
+/// The words of a value, without their quotes (systemd.syntax(7)).
+fn unquoted_words(value: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut chars = value.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            _ if quote == Some(c) => quote = None,
+            '"' | '\'' if quote.is_none() => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            '\\' => word.get_or_insert_default().extend(chars.next()),
+            _ if c.is_whitespace() && quote.is_none() => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
 }
 
 #[cfg(test)]
@@ -279,5 +314,36 @@ mod tests {
         );
         assert_eq!(file_system(table, "/srv"), Some(("/", 100, 50)));
         assert_eq!(file_system("", "/srv"), None);
+    }
+
+    #[test]
+    fn variables_of_a_drop_in_are_read_as_systemd_reads_them() {
+        for (unit, expected) in [
+            // as in older pages of Docker
+            (
+                "[Service]\nEnvironment=\"HTTP_PROXY=http://p:3128/\" \"NO_PROXY=localhost,a.b\"\n",
+                &[
+                    ("HTTP_PROXY", "http://p:3128/"),
+                    ("NO_PROXY", "localhost,a.b"),
+                ][..],
+            ),
+            (
+                "Environment = https_proxy=http://p:1 'no_proxy=a b'",
+                &[("HTTPS_PROXY", "http://p:1"), ("NO_PROXY", "a b")],
+            ),
+            (
+                r#"Environment="HTTP_PROXY=http://a%%40b:c\\d\"e@p:1""#,
+                &[("HTTP_PROXY", r#"http://a%40b:c\d"e@p:1"#)],
+            ),
+            (
+                "Environment=HTTP_PROXY=x\nEnvironment=\n# Environment=A=b\nEnvironment=NO_PROXY=c\n",
+                &[("NO_PROXY", "c")],
+            ),
+        ] {
+            let mut variables = BTreeMap::new();
+            add_environment(unit, &mut variables);
+            let found = variables.iter().map(|(name, value)| (&**name, &**value));
+            assert_eq!(found.collect::<Vec<_>>(), expected, "{unit}");
+        }
     }
 }
