@@ -301,6 +301,37 @@ fn an_output_at_a_path_of_stdout_is_written_between_other_output() {
 }
 
 #[test]
+fn a_dash_is_stdout_for_texts_and_refused_for_other_outputs() {
+    let site = Outputs::new();
+    // a list that cannot express every item exits with 3
+    let lines = |args: &str| site.sh(&format!("$LANDFALL {args} || test $? = 3"));
+    site.0.place.write("pod.yaml", "image: quay.io/a/b:1\n");
+    for args in [
+        "export sources",
+        "export images-txt",
+        "discover pod.yaml",
+        "render no-proxy --to 172.20.0.2:5000",
+    ] {
+        assert_eq!(lines(args), lines(&format!("{args} -o -")), "{args}");
+    }
+    for args in [
+        &["export", "files", "-o", "-"][..],
+        &["render", "containerd", "--to", "172.20.0.2:5000", "-o", "-"],
+        &["rewrite", "pod.yaml", "--to", "172.20.0.2:5000", "-o", "-"],
+        &["init", "-o", "-"],
+        &["lock", "-f", "m.yaml", "--lock", "-"],
+        &["ls", "landfall.lock", "--report", "-"],
+        &["pull", "--log", "-"],
+        &["push", "--to", "127.0.0.1:9", "--receipt", "-"],
+        &["audit", "pod.yaml", "--missing", "-"],
+    ] {
+        let printed = site.printed(2, args);
+        assert!(printed.contains("it cannot be stdout"), "{printed}");
+    }
+    assert!(!site.path("-").exists());
+}
+
+#[test]
 fn temporary_files_are_not_in_the_working_folder_if_tmpdir_is_empty() {
     let site = Outputs::new();
     let down = &site.0.down.address;

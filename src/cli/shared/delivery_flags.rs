@@ -4,7 +4,7 @@ use super::failed_items::{item_lines, shortened};
 use super::finish::is_planned;
 use super::listing::{count_kinds, failure_counts, success_counts};
 use super::open_bundle::SeriesNumbers;
-use super::output_file::check_output;
+use super::output_file::{check_output, written_path};
 use super::shard::{ShardFlag, report_shard};
 use super::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport, input_file};
 use crate::client::Client;
@@ -39,7 +39,7 @@ pub(crate) struct DeliveryFlags {
     #[arg(long)]
     recheck: bool,
     /// Write a receipt that lists what the registry has afterwards; implies --recheck
-    #[arg(long, value_name = "FILE", conflicts_with = "shard")]
+    #[arg(long, value_name = "FILE", conflicts_with = "shard", value_parser = written_path())]
     pub(crate) receipt: Option<PathBuf>,
     /// Create missing Harbor projects, as private ones
     #[arg(long)]

@@ -1,5 +1,6 @@
 //! The flags that every verb takes.
 
+use super::output_file::written_path;
 use crate::cli::shared::progress::ProgressMode;
 use clap::{ArgAction, Args, ValueEnum};
 use std::path::PathBuf;
@@ -43,12 +44,13 @@ pub(crate) struct GlobalFlags {
     )]
     pub output: OutputMode,
     /// Also write a report to this file: HTML if its name ends in .html or .htm, else JSON
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", value_parser = written_path())]
     pub report: Option<PathBuf>,
     /// The evidence log; each command that changes or approves content appends a record to it (see
     /// `landfall help evidence`)
     /// [default: log of the site]
-    #[arg(long, global = true, env = "LANDFALL_LOG_FILE", value_name = "FILE")]
+    #[arg(long, global = true, env = "LANDFALL_LOG_FILE", value_name = "FILE",
+        value_parser = written_path())]
     pub log: Option<PathBuf>,
     /// Log requests, retries and reused blobs; -vv also logs waits and cache decisions (see also
     /// `LANDFALL_LOG`)

@@ -2,6 +2,7 @@
 
 use super::{CliError, Context, Exit, OutputMode, VerbOutcome};
 use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use landfall_content::{
     OutputGuard, OutputRecord, create_file, is_written_in_place, parent_folder, write_file,
 };
@@ -12,6 +13,23 @@ use landfall_os::{check_writable, stdout_file};
 use std::fs::{self, File};
 use std::io::{IsTerminal, stdout};
 use std::path::{Path, PathBuf};
+
+/// The file of `--out` for a text. `-` is stdout, as without `--out`.
+pub(crate) fn text_file(out: Option<&Path>) -> Option<&Path> {
+    out.filter(|path| *path != Path::new("-"))
+}
+
+/// Parses the path of a file or folder that is written. `-`, which is stdout elsewhere, is refused:
+/// nobody wants a file with this name.
+pub(crate) fn written_path() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| {
+        if path == Path::new("-") {
+            Err("it cannot be stdout; name a file or folder")
+        } else {
+            Ok(path)
+        }
+    })
+}
 
 /// The flag that allows a command to replace the files of others.
 #[derive(Args, Clone, Copy)]

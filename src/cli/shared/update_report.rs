@@ -2,6 +2,7 @@
 
 use super::bundle_flags::ManifestArgs;
 use super::listing::{change_lines, endpoint_line};
+use super::output_file::written_path;
 use super::stale_lock::load_previous_lock;
 use super::{CliError, Context, ReportMember, VerbReport};
 use crate::client::PreviousLock;
@@ -398,7 +399,7 @@ pub(crate) struct UpdateFlags {
     #[arg(long = "platform", value_name = "OS/ARCH")]
     platforms: Vec<PlatformRequest>,
     /// The lock to update
-    #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
+    #[arg(long, value_name = "FILE", default_value = FILE_NAME, value_parser = written_path())]
     pub(crate) lock: PathBuf,
     /// Update only this variable, item, package, list or trust root; * matches any text (may be
     /// repeated)

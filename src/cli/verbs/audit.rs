@@ -3,7 +3,9 @@
 use crate::cli::shared::bundle_flags::LockFlags;
 use crate::cli::shared::draft::{audit_access_log, draft_entries, read_stdin};
 use crate::cli::shared::locked_charts::locked_charts;
-use crate::cli::shared::output_file::{OutputFile, OutputMark, check_output, is_sealed, sealed};
+use crate::cli::shared::output_file::{
+    OutputFile, OutputMark, check_output, is_sealed, sealed, written_path,
+};
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::push::{MissingParts, missing};
 use clap::Args;
@@ -51,7 +53,7 @@ pub(crate) struct AuditCommand {
     #[arg(long = "platform", value_name = "OS/ARCH")]
     platforms: Vec<Platform>,
     /// Write a manifest with the missing items
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = written_path())]
     missing: Option<PathBuf>,
     /// With --missing: also replace a file that this command did not write, or that was edited
     /// since

@@ -1,7 +1,9 @@
 //! `landfall discover`: drafts a manifest from existing files.
 
 use crate::cli::shared::draft::{DraftRequest, DraftResult, draft_manifest, parse_manifest_name};
-use crate::cli::shared::output_file::{OutputMark, ReplaceFlag, is_sealed, sealed, write_result};
+use crate::cli::shared::output_file::{
+    OutputMark, ReplaceFlag, is_sealed, sealed, text_file, write_result,
+};
 use crate::cli::shared::{CliError, Context, VerbOutcome};
 use clap::Args;
 use landfall_model::PlatformRequest;
@@ -71,7 +73,8 @@ impl DiscoverCommand {
             exit,
             ..
         } = draft_manifest(&request, context)?;
-        let text = match self.out {
+        let out = text_file(self.out.as_deref());
+        let text = match out {
             Some(_) => sealed(&text),
             None => text,
         };
@@ -80,7 +83,7 @@ impl DiscoverCommand {
         };
         write_result(
             VerbOutcome::new(report, text, exit),
-            replace.file(self.out.as_deref(), OutputMark::Content(&is_sealed)),
+            replace.file(out, OutputMark::Content(&is_sealed)),
             &lines,
             context,
         )

@@ -1,7 +1,7 @@
 //! `landfall import`: converts files of other tools to a manifest or a site.
 
 use crate::cli::shared::draft::parse_manifest_name;
-use crate::cli::shared::output_file::{refuse_present, write_new};
+use crate::cli::shared::output_file::{refuse_present, write_new, written_path};
 use crate::cli::shared::{CliError, Exit, ReportMember, VerbOutcome, VerbReport, input_file};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -29,7 +29,7 @@ pub(crate) struct ImportCommand {
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// The folder to write to: manifest.yaml, or site.yaml with ca.crt
-    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    #[arg(short, long, value_name = "DIR", default_value = ".", value_parser = written_path())]
     out: PathBuf,
     /// The metadata.name of the manifest
     #[arg(long, value_name = "NAME", default_value = "imported",

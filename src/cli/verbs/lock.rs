@@ -5,7 +5,7 @@ use crate::cli::shared::bundle_with_bases::FromArchives;
 use crate::cli::shared::failed_items::{add_changed_names, loss_lines};
 use crate::cli::shared::image_facts::ImageSignatures;
 use crate::cli::shared::listing::{change_lines, endpoint_line, failure_counts, success_counts};
-use crate::cli::shared::output_file::check_output;
+use crate::cli::shared::output_file::{check_output, written_path};
 use crate::cli::shared::stale_lock::load_previous_lock;
 use crate::cli::shared::verb_report::OpenRow;
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
@@ -30,7 +30,7 @@ pub(crate) struct LockCommand {
     #[arg(long = "platform", value_name = "OS/ARCH")]
     platforms: Vec<PlatformRequest>,
     /// The lock to write
-    #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
+    #[arg(long, value_name = "FILE", default_value = FILE_NAME, value_parser = written_path())]
     lock: PathBuf,
     #[command(flatten)]
     from: FromArchives,

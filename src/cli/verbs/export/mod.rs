@@ -9,7 +9,7 @@ use self::images::{ExportImages, licences};
 use self::referrers::ExportReferrers;
 use crate::cli::shared::bundle_flags::LockFlags;
 use crate::cli::shared::failed_items::item_line;
-use crate::cli::shared::output_file::{OutputMark, ReplaceFlag, write_result};
+use crate::cli::shared::output_file::{OutputMark, ReplaceFlag, text_file, write_result};
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use clap::{Args, Subcommand};
 use landfall_item::has_files;
@@ -175,13 +175,9 @@ impl ExportList {
             lines.extend(lost.map(|line| format!("not in the list: {line}")));
         }
         report.items.extend(accepted);
-        lines.extend(
-            flags
-                .out
-                .iter()
-                .map(|path| format!("wrote {}", path.display())),
-        );
-        let text = match (&flags.out, form.has_comments) {
+        let out = text_file(flags.out.as_deref());
+        lines.extend(out.iter().map(|path| format!("wrote {}", path.display())));
+        let text = match (&out, form.has_comments) {
             (Some(_), true) => format!("{HEAD}export {name}`.\n{}", listed.text),
             _ => listed.text,
         };
@@ -195,7 +191,7 @@ impl ExportList {
         };
         write_result(
             VerbOutcome::new(report, text, exit),
-            flags.replace.file(flags.out.as_deref(), mark),
+            flags.replace.file(out, mark),
             &lines,
             context,
         )

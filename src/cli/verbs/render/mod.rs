@@ -7,7 +7,7 @@ mod merge_diff;
 use self::arguments::{MergeFlags, PlatformRun, RenderFlags};
 use self::merge_diff::merge_diff;
 use crate::cli::shared::locked_charts::{LockedCharts, locked_charts};
-use crate::cli::shared::output_file::{OutputFile, OutputMark, write_result};
+use crate::cli::shared::output_file::{OutputFile, OutputMark, text_file, write_result};
 use crate::cli::shared::unified_diff::DiffReader;
 use crate::cli::shared::verb_report::{FileRow, ReportChange};
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
@@ -125,6 +125,7 @@ impl PlatformRun {
             report.add(ReportMember::Undecided(overlay.undecided));
             report.add(ReportMember::Values(json!(overlay.values)));
         }
+        let out = text_file(out.as_deref());
         let mut lines = if out.is_some() {
             rendered.changes
         } else {
@@ -149,7 +150,7 @@ impl PlatformRun {
                 } else {
                     OutputMark::Record(&command)
                 };
-                let file = out.as_deref().map(|path| OutputFile {
+                let file = out.map(|path| OutputFile {
                     path,
                     replaces: self.common.merging.replace,
                     mark,
