@@ -176,6 +176,12 @@ impl TagVersion {
         &self.shape
     }
 
+    /// The [shape](TagVersion::shape) without a build number after the core: `#.#.#` of `3.5.4-0`.
+    pub fn shape_without_build(&self) -> &str {
+        let core = self.shape.strip_suffix("-#");
+        core.filter(|core| is_numbers(core)).unwrap_or(&self.shape)
+    }
+
     /// Whether the version is a pre-release.
     pub fn is_prerelease(&self) -> bool {
         self.parts
@@ -201,6 +207,12 @@ impl TagVersion {
             .cmp(&other.core())
             .then_with(|| compare_parts(&self.parts, &other.parts))
     }
+}
+
+/// Whether a shape is numbers with dots between them, possibly after a `v`.
+pub(crate) fn is_numbers(shape: &str) -> bool {
+    let numbers = shape.strip_prefix(['v', 'V']).unwrap_or(shape);
+    numbers.split('.').all(|number| number == "#")
 }
 
 /// Finds the core of a shape: the run of numbers at its start, possibly after a `v`. If the shape

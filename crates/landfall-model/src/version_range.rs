@@ -7,7 +7,7 @@ use crate::{Failure, UpdatePolicy};
 use std::cmp::Ordering;
 
 /// A range of tag versions. It compares only their [core](TagVersion::core), unless a limit is a
-/// pre-release.
+/// pre-release or has a build number: `>=3.5.4-0`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TagVersionRange {
     alternatives: Vec<Vec<Bound>>,
@@ -18,6 +18,8 @@ struct Bound {
     operator: Operator,
     /// The limit, or `None` for any version.
     version: Option<TagVersion>,
+    /// Whether the limit has a build number, which Semantic Versioning reads as a pre-release.
+    has_build: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,10 +58,16 @@ impl TagVersionRange {
 
     /// Whether a limit of the range is a pre-release, so that the range allows pre-releases.
     pub fn names_prerelease(&self) -> bool {
-        let bounds = self.alternatives.iter().flatten();
-        bounds
-            .filter_map(|bound| bound.version.as_ref())
-            .any(TagVersion::is_prerelease)
+        let mut bounds = self.alternatives.iter().flatten();
+        bounds.any(|bound| {
+            let version = bound.version.as_ref();
+            bound.names_build() || version.is_some_and(TagVersion::is_prerelease)
+        })
+    }
+
+    /// Whether a limit of the range has a build number, so that the range allows them: `3.5.4-0`.
+    pub fn names_build(&self) -> bool {
+        self.alternatives.iter().flatten().any(Bound::names_build)
     }
 
     /// Whether `version` is in the range.
@@ -97,6 +105,7 @@ impl Bound {
             return Some(Bound {
                 operator,
                 version: None,
+                has_build: false,
             });
         }
         let version = TagVersion::parse(rest)?;
@@ -106,11 +115,19 @@ impl Bound {
                 .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'));
         // n numbers with dots between them have a shape of 2n - 1 characters; a pre-release is not
         // part of the shape
-        let is_core = version.shape().len() + 1 == 2 * version.core().len();
+        let without_build = version.shape_without_build();
+        let is_core = without_build.len() + 1 == 2 * version.core().len();
+        let has_build = without_build.len() < version.shape().len();
         (is_plain && is_core).then_some(Bound {
             operator,
             version: Some(version),
+            has_build,
         })
+    }
+
+    /// Whether the limit allows build numbers. `<2.0.0-0` only excludes the pre-releases of 2.0.0.
+    fn names_build(&self) -> bool {
+        self.has_build && self.operator != Operator::Below
     }
 
     fn has(&self, version: &TagVersion) -> bool {
@@ -129,8 +146,13 @@ impl Bound {
             .collect();
         let same = |count: usize| padded.iter().zip(&limit).take(count).all(|(a, b)| a == b);
         let mut order = padded.cmp(&limit);
-        if order == Ordering::Equal && bound.is_prerelease() && core.len() == limit.len() {
-            order = version.order(bound);
+        if order == Ordering::Equal && core.len() == limit.len() {
+            if self.has_build && version.shape_without_build() == version.shape() {
+                // without a build number, a version is newer (semver.org, 11)
+                order = Ordering::Greater;
+            } else if self.has_build || bound.is_prerelease() {
+                order = version.order(bound);
+            }
         }
         match self.operator {
             Operator::Tilde => order != Ordering::Less && same(limit.len().min(2)),
@@ -314,6 +336,25 @@ mod tests {
                 &["1.2.0-rc.1", "1.1.0"],
             ),
             (">=20240101", &["20240115"], &["20231231"]),
+            (
+                ">= v3.5.4-1",
+                &[
+                    "3.5.4-1",
+                    "v3.5.4-10",
+                    "3.5.4",
+                    "3.5.4-rc.1",
+                    "3.6.0-0",
+                    "3.6.0",
+                ],
+                &["3.5.4-0", "3.5.3-2", "3.5.3"],
+            ),
+            (
+                ">=1.2 <2.0.0-0",
+                &["1.2.0", "1.9.9-3"],
+                &["2.0.0-0", "2.0.0-rc.1", "2.0.0"],
+            ),
+            ("~3.5.4-1", &["3.5.4-1", "3.5.9-0"], &["3.5.4-0", "3.6.0-0"]),
+            ("3.5.4-1", &["3.5.4-1"], &["3.5.4-0", "3.5.4"]),
         ] {
             for version in inside {
                 assert!(has(range, version), "{range} has {version}");
@@ -322,7 +363,17 @@ mod tests {
                 assert!(!has(range, version), "{range} does not have {version}");
             }
         }
-        for bad in ["", "latest", "~", ">=a", "^1-alpine", "1..2", ">=1.2 ||"] {
+        for bad in [
+            "",
+            "latest",
+            "~",
+            ">=a",
+            "^1-alpine",
+            "1..2",
+            ">=1.2 ||",
+            ">=1.2-0-1",
+            ">=1-0.1",
+        ] {
             assert_eq!(TagVersionRange::parse(bad), None, "{bad}");
         }
     }

@@ -1,7 +1,7 @@
 //! Selects versions by a rule alone, without a current version: the value of `select` in a
 //! manifest.
 
-use crate::version::{TagVersion, VersionNumber};
+use crate::version::{TagVersion, VersionNumber, is_numbers};
 use crate::version_range::TagVersionRange;
 use crate::{Failure, UpdatePolicy};
 use regex_lite::Regex;
@@ -58,9 +58,15 @@ impl VersionSelection {
         Ok(())
     }
 
+    /// Whether versions with a build number are selected, too: `3.5.4-0`.
+    pub fn names_build(&self) -> bool {
+        matches!(&self.policy, UpdatePolicy::Range(range) if range.names_build())
+    }
+
     /// The selected versions of `found`, the newest first.
     ///
-    /// A range selects plain versions only: numbers with dots, with or without a leading `v`. A
+    /// A range selects plain versions only: numbers with dots, with or without a leading `v`, and
+    /// with a build number such as `3.5.4-0` if a limit of the range has one. A
     /// version of one or two numbers with which another one begins, such as `1.28` beside `1.28.3`,
     /// is a tag that moves, and is left out. Of `1.28.3` and `v1.28.3`, the form of the newest
     /// version counts.
@@ -81,9 +87,13 @@ impl VersionSelection {
 }
 
 fn newest_in(range: &TagVersionRange, found: impl Iterator<Item = String>) -> Vec<String> {
+    let names_build = range.names_build();
+    let is_plain = |version: &TagVersion| {
+        is_numbers(version.shape()) || names_build && is_numbers(version.shape_without_build())
+    };
     let mut versions: Vec<TagVersion> = found
         .filter_map(|text| TagVersion::parse(&text))
-        .filter(|version| is_plain(version.shape()))
+        .filter(is_plain)
         .filter(|version| range.names_prerelease() || !version.is_prerelease())
         .filter(|version| range.has(version))
         .collect();
@@ -121,12 +131,6 @@ fn newest_first(one: &TagVersion, other: &TagVersion) -> Ordering {
     other.order(one).then_with(|| one.text().cmp(other.text()))
 }
 
-/// Whether a shape is numbers with dots between them, possibly after a `v`.
-fn is_plain(shape: &str) -> bool {
-    let numbers = shape.strip_prefix(['v', 'V']).unwrap_or(shape);
-    numbers.split('.').all(|number| number == "#")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,6 +154,18 @@ mod tests {
             ("*", &[], found, "v2.0.0 v1.9.1 v1.9.0 v1.8.2 v1.8.0 v1.7.0"),
             (">=1.10.0-rc.0", &[], found, "v2.0.0 v1.10.0-rc.0"),
             ("^3", &[], found, ""),
+            (
+                ">= v3.5.4-0",
+                &[],
+                "3.5.3-0 3.5.4-0 3.5.10-0 3.5.4-1 3.6.0-rc.1 v3.6.4-0 3.6.4-0 3.5.4-0-arm64 3.5-alpine",
+                "3.6.4-0 3.6.0-rc.1 3.5.10-0 3.5.4-1 3.5.4-0",
+            ),
+            (
+                ">=3.5 <4.0.0-0",
+                &[],
+                "3.5.4-0 3.5.4 3.5.5-rc.1 4.0.0-rc.1 4.0.0",
+                "3.5.4",
+            ),
             // tags that move are not versions
             (
                 "*",

@@ -268,10 +268,10 @@ impl ImportedItems {
             if name.is_pinned() || texts.any(|text| text.contains("${")) {
                 return Err("list the tags that you need".into());
             }
-            Ok(name)
+            Ok((name, selection.names_build()))
         });
-        let name = match checked {
-            Ok(name) => name,
+        let (name, names_build) = match checked {
+            Ok(checked) => checked,
             Err(why) => {
                 return self.not_imported(
                     at,
@@ -280,6 +280,11 @@ impl ImportedItems {
                 );
             }
         };
+        if names_build {
+            // other tools read any suffix as a pre-release, which such a range allows
+            let but = "tags with a suffix such as -alpine are not selected; add a pattern for them";
+            self.note(at, &format!("{repository}: by the rule {select}, {but}"));
+        }
         let platforms = self.platforms(at, repository, platforms);
         let selector = ImportedSelector {
             repository: name.to_string(),

@@ -159,6 +159,17 @@ mod tests {
     }
 
     #[test]
+    fn a_range_with_a_build_number_is_imported() {
+        let text = "registry.k8s.io:\n  images-by-semver: {etcd: '>= v3.5.4-0', a: '>= 1-x'}\n";
+        let imported = import("skopeo-sync", text).unwrap();
+        let made = manifest_of(&imported, "m", "a title");
+        let line = r#"{repo: "registry.k8s.io/etcd", select: ">= v3.5.4-0"}"#;
+        assert!(made.contains(line), "{made}");
+        assert_eq!(imported.notes.len(), 1, "{imported:?}");
+        assert_eq!(imported.not_imported.len(), 1, "{imported:?}");
+    }
+
+    #[test]
     fn rules_in_lists_and_with_alternatives_select_the_same_tags_as_skopeo() {
         let text = "h.test:\n  images-by-semver: {a: ['3.12 - 3.13', '>= 3.17']}\n  images-by-tag-regex: {b: \
                     '^v1|latest$', c: ['^(1|2)$']}\n";
