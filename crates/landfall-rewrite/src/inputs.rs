@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const DOCUMENTS: [&str; 3] = ["yaml", "yml", "json"];
 /// Endings of other texts that are read in folders. Prose, source code and lists of images are not
 /// among them.
-const TEXTS: [&str; 27] = [
+const TEXTS: [&str; 28] = [
     "sh",
     "bash",
     "toml",
@@ -32,6 +32,7 @@ const TEXTS: [&str; 27] = [
     "properties",
     "mk",
     "dockerfile",
+    "jenkinsfile",
     "tf",
     "tfvars",
     "tofu",
@@ -44,10 +45,15 @@ const TEXTS: [&str; 27] = [
     "bu",
 ];
 /// Beginnings of the names of other files that are read in folders.
-const NAMES: [&str; 6] = [
+const NAMES: [&str; 11] = [
     "dockerfile",
     "containerfile",
+    "earthfile",
+    "jenkinsfile",
+    "tiltfile",
+    "vagrantfile",
     "makefile",
+    "gnumakefile",
     "kustomization",
     "user-data",
     ".env",

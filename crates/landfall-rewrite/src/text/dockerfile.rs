@@ -21,7 +21,8 @@ pub(crate) struct ImageWord {
 type ArgumentDefaults<'t> = BTreeMap<&'t str, (String, Range<usize>)>;
 
 /// The images of a Dockerfile: of `# syntax=`, `FROM`, `COPY --from=` and `RUN --mount=…,from=`.
-/// Arguments are replaced by their defaults; stages and `scratch` are not images.
+/// Arguments are replaced by their defaults; stages and `scratch` are not images. An Earthfile also
+/// has `WITH DOCKER --pull`, and its targets (`+build`) are not images.
 pub(crate) fn images(text: &str) -> Vec<ImageWord> {
     let mut arguments = ArgumentDefaults::new();
     let mut stages = BTreeSet::new();
@@ -31,7 +32,8 @@ pub(crate) fn images(text: &str) -> Vec<ImageWord> {
             let word = unquoted(word);
             let name = filled(word, &arguments);
             // a number names a stage by its index
-            let own = name == "scratch"
+            let own = ["scratch", "DOCKERFILE"].contains(&&*name)
+                || name.contains('+')
                 || name.parse::<usize>().is_ok()
                 || stages.contains(&name.to_lowercase());
             let span = span(text, word);
@@ -39,7 +41,8 @@ pub(crate) fn images(text: &str) -> Vec<ImageWord> {
             let origin = origin.map_or_else(|| span.clone(), |(_, origin)| origin.clone());
             found.extend((!own && !word.is_empty()).then_some(ImageWord { span, origin, name }));
         };
-        let mut words = words.into_iter();
+        let is_trigger = |word: &&str| word.eq_ignore_ascii_case("ONBUILD");
+        let mut words = words.into_iter().skip_while(is_trigger);
         let Some(first) = words.next() else {
             continue;
         };
@@ -76,6 +79,7 @@ pub(crate) fn images(text: &str) -> Vec<ImageWord> {
                     .filter_map(source_image)
                     .for_each(add);
             }
+            "WITH" => pulled_images(words.collect()).into_iter().for_each(add),
             _ => {}
         }
     }
@@ -91,6 +95,14 @@ fn source_image(flag: &str) -> Option<&str> {
     options
         .split(',')
         .find_map(|option| option.strip_prefix("from="))
+}
+
+/// The images in the flags `--pull IMAGE` and `--pull=IMAGE` of `WITH DOCKER`.
+fn pulled_images(words: Vec<&str>) -> Vec<&str> {
+    let after = words.iter().zip(words.iter().skip(1));
+    let after = after.filter(|(flag, _)| **flag == "--pull");
+    let within = words.iter().filter_map(|word| word.strip_prefix("--pull="));
+    after.map(|(_, image)| *image).chain(within).collect()
 }
 
 /// The parts of `text` that are Dockerfiles: the whole text, or here-documents of a shell
@@ -132,6 +144,8 @@ fn begins_dockerfile(line: &str) -> bool {
         .collect();
     match words.as_slice() {
         ["FROM", _] | ["ARG", _, ..] => true,
+        // an Earthfile
+        ["VERSION", version] => version.starts_with(|c: char| c.is_ascii_digit()),
         ["FROM", _, word, _] => word.eq_ignore_ascii_case("as"),
         _ => false,
     }
@@ -292,18 +306,20 @@ pub(super) fn unquoted(word: &str) -> &str {
     word.trim_matches(['"', '\''])
 }
 
-/// Whether `name` is the name of a Dockerfile.
+/// Whether `name` is the name of a Dockerfile, or of an Earthfile, which has the same instructions.
 pub(crate) fn is_dockerfile(name: &Path) -> bool {
     let name = name
         .file_name()
         .and_then(|name| name.to_str())
         .unwrap_or_default()
         .to_ascii_lowercase();
-    ["dockerfile", "containerfile"].iter().any(|word| {
-        name == *word
-            || name.starts_with(&format!("{word}."))
-            || name.ends_with(&format!(".{word}"))
-    })
+    ["dockerfile", "containerfile", "earthfile"]
+        .iter()
+        .any(|word| {
+            name == *word
+                || name.starts_with(&format!("{word}."))
+                || name.ends_with(&format!(".{word}"))
+        })
 }
 
 /// The images of a Dockerfile, at the words that name them.
@@ -321,7 +337,8 @@ mod tests {
     fn images_are_found_in_directives_and_instructions_but_stages_are_not_images() {
         let text = "\u{feff}# syntax=docker/dockerfile:1\nARG A=nginx B=\"x:${C}\"\nFROM --platform=linux/amd64 $A AS one\n\
             FROM one\nFROM 'a/b:1' as Two\nCOPY --chown=1 --from=two /x /y\nCOPY --from=0 x y\n\
-            RUN --mount=type=bind,from=c:2,source=/x true\nFROM scratch\nFROM ${B}\nFROM a:${A}\nfrom z\n";
+            RUN --mount=type=bind,from=c:2,source=/x true\nFROM scratch\nFROM ${B}\nFROM a:${A}\nfrom z\n\
+            ONBUILD copy --from=o:1 x y\n";
         let found: Vec<_> = images(text)
             .into_iter()
             .map(|image| {
@@ -350,8 +367,20 @@ mod tests {
                 ("${B}", "x:${C}", "x:${C}"),
                 ("a:${A}", "a:${A}", "a:nginx"),
                 ("z", "z", "z"),
+                ("o:1", "o:1", "o:1"),
             ]
         );
+    }
+
+    #[test]
+    fn targets_of_an_earthfile_are_not_images() {
+        let text = "VERSION --try 0.8\nFROM a:1\nx:\n  FROM +y\n  FROM ./d+z\n  COPY (+x/f --A=1) .\n  \
+            WITH DOCKER --pull b:2 --pull=c:3 \\\n    --load d:4=+y\n    RUN true\n  END\ny:\n  \
+            FROM DOCKERFILE -f e .\n  FROM f\n  SAVE IMAGE g:5\n";
+        let found: Vec<String> = images(text).into_iter().map(|image| image.name).collect();
+        assert_eq!(found, ["a:1", "b:2", "c:3", "f"]);
+        assert_eq!(dockerfiles(text), std::slice::from_ref(&(0..text.len())));
+        assert!(dockerfiles("VERSION of it\nFROM a\n").is_empty());
     }
 
     #[test]
