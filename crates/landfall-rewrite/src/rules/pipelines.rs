@@ -16,13 +16,15 @@ const JOB_KEYS: [&str; 4] = ["script", "before_script", "stages", "pipelines"];
 /// The key of the services of a job.
 const SERVICES: &str = "services";
 
-/// Marks the images of jobs: `image` and `services` of GitLab CI, and `container: a/b:1` of GitHub
-/// Actions and Azure Pipelines.
+/// Marks the images of jobs: `image` and `services` of GitLab CI, `container: a/b:1` of GitHub
+/// Actions and Azure Pipelines, and `services: {NAME: a/b:1}` of the latter.
 pub(super) fn mark_job_image(
     members: &MappingContext<'_>,
     value: &YamlNode<'_>,
     child: &mut NodeContext<'_>,
 ) {
+    let has = |key: &str| position_of(members.entries, key).is_some();
+    let is_azure_job = || has("job") || has("deployment") || (has("steps") && has("pool"));
     match (child.key, value) {
         (Some("image"), YamlNode::Scalar(_)) if has_job_key(members.entries) => {
             child.role = ReferenceRole::Container;
@@ -35,13 +37,19 @@ pub(super) fn mark_job_image(
         }
         (Some("name"), YamlNode::Scalar(name)) => mark_image(child, role_of_name(members, name)),
         (Some("container"), YamlNode::Scalar(image)) => {
-            let has = |key: &str| value_of(members.entries, key).is_some();
             if has("runs-on") {
                 mark_image(child, Some(ReferenceRole::Container));
-            } else if has("job") && has_pin(image) {
+            } else if has_pin(image) && is_azure_job() {
                 // without a tag, it is the name of a resource of the pipeline
                 mark_image(child, Some(ReferenceRole::Image));
             }
+        }
+        // passed on to the values of the mapping
+        (Some(SERVICES), YamlNode::Mapping(_)) if is_azure_job() => child.read_as = Some(SERVICES),
+        (Some(_), YamlNode::Scalar(image))
+            if members.around.read_as == Some(SERVICES) && has_pin(image) =>
+        {
+            mark_image(child, Some(ReferenceRole::Image));
         }
         _ => {}
     }
@@ -184,6 +192,18 @@ mod tests {
             "jobs: [{job: a, container: 'nginx:1.27'}, {job: b, container: nginx}]",
             "jobs: [{job: a, container: 'r:5/p/library/nginx:1.27'}, {job: b, container: nginx}]",
         );
+        let audited = |text: &str| {
+            let lock = Lock::parse("l", "version: 1\n").unwrap();
+            let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+            audit(Path::new("f.yaml"), text, &inventory)
+        };
+        for job in ["job: a", "deployment: a", "pool: x, steps: []"] {
+            let text = format!("jobs: [{{{job}, services: {{n: 'a:1', b: c}}, container: d:1}}]");
+            let found = audited(&text);
+            let found: Vec<&str> = found.iter().map(|one| &*one.reference).collect();
+            assert_eq!(found, ["a:1", "d:1"], "{text}");
+        }
+        assert_eq!(audited("services: {n: 'a:1'}"), []);
         for text in [
             "services: [nginx, {name: nginx}]",
             "step: {script: [x], services: [nginx]}",
