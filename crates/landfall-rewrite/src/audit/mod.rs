@@ -25,7 +25,7 @@ use crate::walk::{ImageCandidate, candidates_in_lines};
 use landfall_model::document::LineIndex;
 use landfall_model::{ImageRef, has_host, redact_reference};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 
@@ -251,6 +251,7 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
         .into_iter()
         .map(|candidate| candidate.decide(inventory, &lines))
         .collect();
+    settle_ambiguous(&mut found, &scanned);
     let git: Vec<AuditFinding> = git
         .into_iter()
         .map(|one| one.decide(inventory, &lines))
@@ -280,6 +281,24 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
     found.extend(rest.filter_map(|one| of_occurrence(one, inventory)));
     found.sort_by_key(|finding| (finding.line, finding.column));
     found
+}
+
+/// Under a key that is named after an image, a name without a host and a tag means `latest`: if the
+/// lock has it, a rewrite changes the name, so it is held and not ambiguous.
+fn settle_ambiguous(found: &mut [AuditFinding], scanned: &[Occurrence]) {
+    let changed: BTreeMap<(usize, usize), &String> = scanned
+        .iter()
+        .filter_map(|one| match &one.meaning {
+            ReferenceMeaning::Known { item, .. } => Some(((one.line, one.column), item)),
+            _ => None,
+        })
+        .collect();
+    for one in found.iter_mut().filter(|one| one.coverage.is_ambiguous()) {
+        if let Some(item) = changed.get(&(one.line, one.column)) {
+            let item = (*item).clone();
+            one.coverage = LockCoverage::Held { item };
+        }
+    }
 }
 
 /// The finding for an occurrence outside the positions that are searched for images: a locked item,
@@ -443,5 +462,36 @@ mod tests {
         );
         let repository = "env: [{name: A_IMAGE_REPOSITORY, value: quay.io/x/y}]";
         assert_eq!(missing("f.yaml", repository), ["quay.io/x/y"]);
+    }
+
+    /// An audit says the same about a name without a host and a tag as a rewrite does.
+    #[test]
+    fn a_name_that_a_rewrite_reads_as_latest_is_held() {
+        let image = |tag: &str| {
+            let digest = landfall_model::Digest::sha256(tag.as_bytes());
+            format!(
+                "- {{name: 'docker.io/library/x:{tag}', digest: {digest}, mediaType: m, size: 1}}\n"
+            )
+        };
+        let lock = format!("version: 1\nimages:\n{}{}", image("1"), image("latest"));
+        let lock = Lock::parse("l", &lock).unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        for (text, is_held) in [
+            ("containerDisk: {image: x}", true),
+            ("image: 'x'", true),
+            ("image: {repository: x}", false),
+        ] {
+            let found = audit(Path::new("f.yaml"), text, &inventory);
+            assert_eq!(found.len(), 1, "{text}: {found:?}");
+            let coverage = &found[0].coverage;
+            let held = LockCoverage::Held {
+                item: "docker.io/library/x:latest".into(),
+            };
+            assert_eq!(
+                (*coverage == held, coverage.is_ambiguous()),
+                (is_held, !is_held),
+                "{text}"
+            );
+        }
     }
 }
