@@ -188,8 +188,8 @@ pub enum ReferenceRole {
     /// A word of a text: an argument, a script, a template.
     Text,
     /// A word of a text that is certainly an image, although the lock does not contain it: a
-    /// literal in the call of a template (`{{ image "a/b:1" }}`), or the value of a key that is
-    /// named after an image (`--image=a/b:1`).
+    /// literal in the call of a template (`{{ image "a/b:1" }}`), the value of a key that is named
+    /// after an image (`--image=a/b:1`), an image of a Dockerfile, or one after `docker://`.
     Literal,
     /// The URL of a file or a git repository.
     Url,

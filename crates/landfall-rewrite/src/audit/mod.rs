@@ -227,7 +227,14 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
         }
     };
     let (candidates, scanned) = if is_dockerfile(name) {
-        (dockerfile_candidates(text), words())
+        let candidates = dockerfile_candidates(text);
+        let mut scanned = words();
+        // an unknown image is reported where it is used, not also at the default of its argument
+        scanned.retain(|one| {
+            one.meaning != ReferenceMeaning::Unknown
+                || candidates.iter().all(|image| image.written != one.written)
+        });
+        (candidates, scanned)
     } else if let Some(list) = nodes::candidates(text).or_else(|| candidates(text)) {
         (list, words())
     } else if syntax == TextSyntax::Text {
@@ -460,6 +467,24 @@ mod tests {
             found.len() == 1 && !found[0].coverage.is_missing(),
             "{found:?}"
         );
+        // images by a scheme, and of Dockerfiles in values
+        for text in [
+            "url: docker://x/y:1",
+            "contexts: ['base=docker-image://x/y:1']",
+            "dockerfile_inline: |\n  FROM x/y:1\n  RUN true\n",
+            "dockerfile_inline: |\n  ARG A=x/y:1\n  FROM $A\n",
+        ] {
+            assert_eq!(missing("f.yaml", text), ["x/y:1"], "{text}");
+        }
+        assert_eq!(
+            missing("f.hcl", "x = \"docker-image://x/y:1\"\n"),
+            ["x/y:1"]
+        );
+        assert_eq!(missing("Dockerfile", "ARG A=x/y:1\nFROM $A\n"), ["x/y:1"]);
+        let id = "0".repeat(64);
+        for id in [&*id, &format!("sha256:{id}")] {
+            assert_eq!(missing("f.yaml", &format!("x: docker://{id}")), [""; 0]);
+        }
         let repository = "env: [{name: A_IMAGE_REPOSITORY, value: quay.io/x/y}]";
         assert_eq!(missing("f.yaml", repository), ["quay.io/x/y"]);
     }

@@ -77,7 +77,7 @@ fn whole(
     match settings.index.lookup(word, role, settings.options.pin) {
         ReferenceLookup::Unknown => {
             let meaning = unknown(settings, word, role)?;
-            let is_named = key.is_some_and(is_image_key);
+            let is_named = key.is_some_and(is_image_key) || role == ReferenceRole::Container;
             let is_certain = is_named || is_in_call(&text[..span.start]);
             let role = match meaning {
                 ReferenceMeaning::Unknown if is_certain => ReferenceRole::Literal,
@@ -125,7 +125,17 @@ fn unknown(
     if word.parse::<ImageRef>().is_err() && settings.index.tags(name, role).is_some() {
         return Some(ReferenceMeaning::left("its tag or digest is not valid"));
     }
-    (settings.report_unknown && looks_like_reference(word)).then_some(ReferenceMeaning::Unknown)
+    let is_reference = match role {
+        ReferenceRole::Container => word.parse::<ImageRef>().is_ok() && !is_container_id(word),
+        _ => looks_like_reference(word),
+    };
+    (settings.report_unknown && is_reference).then_some(ReferenceMeaning::Unknown)
+}
+
+/// Whether a word after `docker://` is the id of a container, or of an image without a name.
+fn is_container_id(word: &str) -> bool {
+    let digits = word.strip_prefix("sha256:").unwrap_or(word);
+    digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// The meaning of the word at `span`, which is a pattern, a mapping key, or only a part of a
