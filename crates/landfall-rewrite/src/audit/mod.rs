@@ -16,6 +16,7 @@ mod reference_sources;
 mod template_defaults;
 mod tree;
 mod urls;
+mod written_in_code;
 
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::scan::{scan, scan_documents};
@@ -256,6 +257,7 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
     };
     let mut found: Vec<AuditFinding> = candidates
         .into_iter()
+        .chain(written_in_code::candidates(name, text, inventory))
         .map(|candidate| candidate.decide(inventory, &lines))
         .collect();
     settle_ambiguous(&mut found, &scanned);
