@@ -4,6 +4,7 @@
 //! The walk finds the rules in this table only. A value that is a reference as a whole, and texts
 //! within values, need no rule.
 
+mod charts;
 mod encoded;
 mod images;
 mod not_references;
@@ -30,7 +31,7 @@ pub(super) static RULES: ReferenceRules = ReferenceRules {
         images::pod_status,
         images::node_images,
         prefix::kustomize_candidates,
-        sources::chart_candidates,
+        charts::chart_candidates,
         split::suffixed_candidates,
         sources::git_sources,
         sources::gitops_candidates,

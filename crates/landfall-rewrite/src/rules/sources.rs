@@ -1,7 +1,8 @@
-//! Rules for what documents of Argo CD, Flux, Kustomize, k3s, KubeOne and KKP install from elsewhere:
-//! charts, git repositories and artifacts of a registry.
+//! Rules for what documents of GitOps controllers and other tools take from elsewhere: git
+//! repositories, and artifacts and charts of a registry.
 
-use crate::git_source::{GitSource, GitUse, GitopsSource, SourceVersion};
+use super::charts::{NamedChart, SCHEME};
+use crate::git_source::{GitSource, GitUse};
 use crate::index::{ReferenceLookup, ReferenceReplacement, replaced};
 use crate::inventory::Inventory;
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
@@ -9,149 +10,10 @@ use crate::walk::{
     ImageCandidate, MappingContext, NodeStep, ReferenceCollector, start_of, text_start,
 };
 use crate::yaml::{
-    YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, position_of, text_of, value_of,
+    YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, text_entry, text_of, value_of,
 };
-use landfall_item::ChartName;
-use landfall_model::{ChartVersion, ChartVersionRange, is_web_url};
+use landfall_model::{ChartVersion, ChartVersionRange, Digest, ImageRef};
 use std::path::Path;
-
-const RANGE: &str = "it does not name one version of a chart; write the locked version";
-
-const ELSEWHERE: &str =
-    "its repository is named in another object, and no locked chart has this name and version";
-
-/// A chart that a document installs in a cluster.
-struct InstalledChart<'d> {
-    /// The keys that name the chart. Their values are not read again, and the finding is at the
-    /// value of the first key.
-    keys: [&'static str; 2],
-    /// Empty if another object names the repository.
-    repository: &'d str,
-    chart: &'d str,
-    version: Option<&'d str>,
-}
-
-/// Charts that Argo CD, Flux, k3s, Kustomize, KubeOne and KKP install: repository, name and version
-/// in keys of their own.
-pub(super) fn chart_candidates<'s>(
-    collector: &mut ReferenceCollector<'_, 's>,
-    inventory: &Inventory<'_>,
-    members: &MappingContext<'s>,
-    _taken: &[usize],
-) -> Vec<usize> {
-    let Some(chart) = installed_chart(members) else {
-        return Vec::new();
-    };
-    let Some(at) = value_of(members.entries, chart.keys[0]).and_then(start_of) else {
-        return Vec::new();
-    };
-    collector.add_candidate(chart.candidate(at, inventory));
-    chart
-        .keys
-        .iter()
-        .filter_map(|key| position_of(members.entries, key))
-        .collect()
-}
-
-/// The chart that a mapping installs, if it installs one.
-fn installed_chart<'d>(members: &MappingContext<'d>) -> Option<InstalledChart<'d>> {
-    let entries = members.entries;
-    let part = |key: &str| {
-        let text = text_of(entries, key)?.trim();
-        (!text.is_empty()).then_some(text)
-    };
-    // Kustomize's `helmCharts`
-    if members.around.key.is_none() && members.around.above == Some("helmCharts") {
-        return Some(InstalledChart {
-            keys: ["repo", "name"],
-            repository: part("repo")?,
-            chart: part("name")?,
-            version: part("version"),
-        });
-    }
-    // Kubermatic's ApplicationDefinition
-    if let (Some(repository), Some(chart)) = (part("url"), part("chartName")) {
-        return Some(InstalledChart {
-            keys: ["url", "chartName"],
-            repository,
-            chart,
-            version: part("chartVersion"),
-        });
-    }
-    // `gitops_candidates` reads an address with the name of the chart
-    let chart = part("chart").filter(|chart| !chart.starts_with("oci://"))?;
-    // Argo CD's source, and KubeOne's `helmReleases`
-    if let Some(repository) = part("repoURL") {
-        return Some(InstalledChart {
-            keys: ["repoURL", "chart"],
-            repository,
-            chart,
-            version: part("targetRevision").or_else(|| part("version")),
-        });
-    }
-    // k3s's HelmChart
-    if let Some(repository) = part("repo") {
-        return Some(InstalledChart {
-            keys: ["repo", "chart"],
-            repository,
-            chart,
-            version: part("version"),
-        });
-    }
-    // Flux's HelmRelease
-    let has_source = matches!(value_of(entries, "sourceRef"), Some(YamlNode::Mapping(_)));
-    (part("url").is_none() && has_source).then(|| InstalledChart {
-        keys: ["chart", "version"],
-        repository: "",
-        chart,
-        version: part("version"),
-    })
-}
-
-impl InstalledChart<'_> {
-    /// The candidate at the byte `at`.
-    fn candidate(&self, at: usize, inventory: &Inventory<'_>) -> ImageCandidate {
-        let result = self.reference(inventory);
-        let (written, why_not) = match result {
-            Ok(reference) => (reference, None),
-            Err(reason) => {
-                let version = self.version.unwrap_or_default();
-                let written = format!("{} {version}", self.chart).trim().to_owned();
-                (written, Some(reason.to_owned()))
-            }
-        };
-        ImageCandidate {
-            is_chart: true,
-            why_not,
-            ..ImageCandidate::certain(at, written)
-        }
-    }
-
-    /// The reference of the chart. An error is the reason why there is none.
-    fn reference(&self, inventory: &Inventory<'_>) -> Result<String, &'static str> {
-        let Some(version) = self.version else {
-            // without a version, the newest one is installed
-            return Err(RANGE);
-        };
-        if self.repository.is_empty() {
-            let locked = inventory.chart_named(self.chart, version);
-            return locked.ok_or(ELSEWHERE);
-        }
-        let name = if is_web_url(self.repository) {
-            ChartName::in_repository(self.repository, self.chart, version)
-        } else {
-            let repository = self
-                .repository
-                .trim_start_matches("oci://")
-                .trim_end_matches('/');
-            ChartName::try_from(format!("oci://{repository}/{}:{version}", self.chart))
-        };
-        match name {
-            Ok(name) => Ok(name.reference.to_string()),
-            Err(_) => Err(RANGE),
-        }
-    }
-}
 
 /// The lists of a kustomization whose items may be in git.
 const KUSTOMIZE_LISTS: [&str; 3] = ["resources", "bases", "components"];
@@ -270,6 +132,168 @@ fn add_repository(
     });
 }
 
+// Sources that controllers and other tools pull from a registry: Flux's OCIRepository and
+// HelmRepository, repositories of Helmfile, the sources of an Argo CD Application, and charts.
+
+/// A source in a registry, from the keys of one mapping.
+struct GitopsSource<'s> {
+    /// The position of the entry with the address.
+    at: usize,
+    /// The value with the address: `oci://registry/repository`, or without a scheme.
+    address: &'s YamlScalar<'s>,
+    /// The name of the chart, if there is one. The controller appends it to the address.
+    chart: Option<&'s str>,
+    version: SourceVersion<'s>,
+    /// Whether the artifact is certainly a Helm chart.
+    is_chart: bool,
+}
+
+/// The version that a source selects.
+#[derive(Clone, Copy)]
+enum SourceVersion<'s> {
+    /// One tag.
+    Tag(&'s str),
+    /// One digest, and the scalar that contains it.
+    Digest(&'s str, &'s YamlScalar<'s>),
+    /// The newest tag in a range of versions.
+    Range(&'s str),
+    /// No version: the address is a prefix. Other objects select the charts below it.
+    Prefix,
+}
+
+impl<'s> GitopsSource<'s> {
+    /// The source in a mapping. `None` if the mapping is not a source, or the source is not in a
+    /// registry.
+    fn of(members: &MappingContext<'s>) -> Option<GitopsSource<'s>> {
+        flux_source(members.entries)
+            .or_else(|| chart_source(members))
+            .or_else(|| argo_source(members.entries))
+    }
+
+    /// The text of the address, without blanks around it.
+    fn written(&self) -> &'s str {
+        self.address.value.trim()
+    }
+
+    /// The scheme of the address: `oci://` or empty.
+    fn scheme(&self) -> &'static str {
+        if self.written().starts_with(SCHEME) {
+            SCHEME
+        } else {
+            ""
+        }
+    }
+
+    /// The repository, without a scheme.
+    fn repository(&self) -> String {
+        let address = self.written().trim_start_matches(SCHEME);
+        let address = address.trim_end_matches('/');
+        match self.chart {
+            Some(chart) => format!("{address}/{chart}"),
+            None => address.to_owned(),
+        }
+    }
+
+    /// The reference of the artifact, with its tag or digest if the version is one of these.
+    fn reference(&self) -> String {
+        let repository = self.repository();
+        match self.version {
+            SourceVersion::Tag(tag) => format!("{repository}:{tag}"),
+            SourceVersion::Digest(digest, _) => format!("{repository}@{digest}"),
+            SourceVersion::Range(_) | SourceVersion::Prefix => repository,
+        }
+    }
+}
+
+/// Flux's OCIRepository and HelmRepository (source.toolkit.fluxcd.io), and Helmfile's `repositories`.
+fn flux_source<'s>(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
+    let (at, address) = text_entry(entries, "url")?;
+    let is_helmfile = text_of(entries, "oci") == Some("true");
+    if !(is_helmfile || address.value.trim().starts_with(SCHEME)) {
+        return None;
+    }
+    let version = match value_of(entries, "ref") {
+        Some(YamlNode::Mapping(reference)) => version_in(&reference.entries)?,
+        _ if is_helmfile || text_of(entries, "type") == Some("oci") => SourceVersion::Prefix,
+        _ => return None,
+    };
+    let is_chart = match value_of(entries, "layerSelector") {
+        Some(YamlNode::Mapping(selector)) => text_of(&selector.entries, "mediaType")
+            .is_some_and(|media_type| media_type.contains(".helm.chart.")),
+        _ => false,
+    };
+    Some(GitopsSource {
+        at,
+        address,
+        chart: None,
+        version,
+        is_chart,
+    })
+}
+
+/// The version in the `ref` of an OCIRepository. `digest` overrides `semver`, which overrides `tag`
+/// (OCIRepositoryRef).
+fn version_in<'s>(reference: &'s [YamlEntry<'s>]) -> Option<SourceVersion<'s>> {
+    if let Some((_, digest)) = text_entry(reference, "digest") {
+        return Some(SourceVersion::Digest(digest.value.trim(), digest));
+    }
+    if let Some((_, range)) = text_entry(reference, "semver") {
+        return Some(SourceVersion::Range(range.value.trim()));
+    }
+    let (_, tag) = text_entry(reference, "tag")?;
+    Some(SourceVersion::Tag(tag.value.trim()))
+}
+
+/// A source of an Argo CD Application (argoproj.io) without a chart.
+fn argo_source<'s>(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
+    let (at, address) = text_entry(entries, "repoURL")?;
+    let (_, revision) = text_entry(entries, "targetRevision")?;
+    let is_registry = address.value.trim().starts_with(SCHEME);
+    is_registry.then(|| GitopsSource {
+        at,
+        address,
+        chart: None,
+        version: version_of(revision),
+        is_chart: false,
+    })
+}
+
+/// A chart in a registry. The address ends in its name, or the tool appends the name.
+fn chart_source<'s>(members: &MappingContext<'s>) -> Option<GitopsSource<'s>> {
+    let named = NamedChart::of(members)?;
+    let version = version_of(named.version?);
+    let ((at, address), chart) = match named.repository {
+        None => (named.name, None),
+        Some(repository) if named.is_in_registry() => (repository, Some(named.name_text())),
+        Some(_) => return None,
+    };
+    Some(GitopsSource {
+        at,
+        address,
+        chart,
+        version,
+        is_chart: true,
+    })
+}
+
+fn version_of<'s>(scalar: &'s YamlScalar<'s>) -> SourceVersion<'s> {
+    let text = scalar.value.trim();
+    if text.parse::<Digest>().is_ok() {
+        SourceVersion::Digest(text, scalar)
+    } else if is_tag(text) {
+        SourceVersion::Tag(text)
+    } else {
+        SourceVersion::Range(text)
+    }
+}
+
+/// Whether `text` is a tag, and not a range of versions such as `1.x`.
+fn is_tag(text: &str) -> bool {
+    let is_range =
+        text.parse::<ChartVersionRange>().is_ok() && text.parse::<ChartVersion>().is_err();
+    !is_range && format!("h.invalid/r:{text}").parse::<ImageRef>().is_ok()
+}
+
 /// Sources that GitOps controllers pull from a registry: an address and a version in keys of their
 /// own.
 pub(super) fn gitops_references<'s>(
@@ -277,7 +301,7 @@ pub(super) fn gitops_references<'s>(
     members: &MappingContext<'s>,
     taken: &[usize],
 ) -> Vec<usize> {
-    let Some(source) = GitopsSource::of(members.entries) else {
+    let Some(source) = GitopsSource::of(members) else {
         return Vec::new();
     };
     if taken.binary_search(&source.at).is_ok() || !decide(&source, members, collector) {
@@ -294,7 +318,7 @@ pub(super) fn gitops_candidates<'s>(
     _taken: &[usize],
 ) -> Vec<usize> {
     // a source that names its chart in a separate key is handled by `chart_candidates`
-    let source = GitopsSource::of(members.entries).filter(|source| source.chart.is_none());
+    let source = GitopsSource::of(members).filter(|source| source.chart.is_none());
     let Some(source) = source else {
         return Vec::new();
     };
@@ -418,26 +442,8 @@ fn with_range(
 
 #[cfg(test)]
 mod tests {
-    use crate::audit::{Inventory, audit};
     use crate::tests::{becomes, stays};
-    use landfall_item::lockfile::Lock;
     use landfall_model::Digest;
-    use std::path::Path;
-
-    #[test]
-    fn charts_of_kubeone_and_kkp_are_found() {
-        let lock = Lock::parse("l", "version: 1\n").unwrap();
-        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
-        for text in [
-            "helmReleases: [{chart: d, repoURL: 'oci://quay.io/c', version: 1.10.0}]",
-            "helm: {url: 'oci://quay.io/c', chartName: d, chartVersion: 1.10.0}",
-        ] {
-            let found = audit(Path::new("f.yaml"), text, &inventory);
-            let references: Vec<&str> = found.iter().map(|one| &*one.reference).collect();
-            assert_eq!(references, ["quay.io/c/d:1.10.0"], "{found:?}");
-            assert!(found[0].coverage.is_missing(), "{found:?}");
-        }
-    }
 
     #[test]
     fn sources_of_flux_are_looked_up_with_their_version() {
@@ -504,10 +510,40 @@ mod tests {
             "helm: {url: oci://quay.io/c, chartName: d, chartVersion: 1.10}",
             "helm: {url: oci://r:5/p/c, chartName: d, chartVersion: 1.10}",
         );
+        // Ansible, Skaffold, Crossplane's provider-helm, and Helmfile
+        for keys in [
+            "chart_repo_url: URL, chart_ref",
+            "repo: URL, remoteChart",
+            "repository: URL, name",
+        ] {
+            let source = format!("chart: {{{keys}: d, VERSION: 1.10}}");
+            let version = if keys.contains("_ref") {
+                "chart_version"
+            } else {
+                "version"
+            };
+            let source = source.replace("VERSION", version);
+            becomes(
+                &source.replace("URL", "oci://quay.io/c"),
+                &source.replace("URL", "oci://r:5/p/c"),
+            );
+        }
+        for keys in ["chart_ref: URL, chart_version", "remoteChart: URL, version"] {
+            becomes(
+                &format!("x: {{{keys}: 1.10}}").replace("URL", "oci://quay.io/c/d"),
+                &format!("x: {{{keys}: 1.10}}").replace("URL", "oci://r:5/p/c/d"),
+            );
+        }
+        becomes(
+            "repositories: [{name: c, url: quay.io/c, oci: true}]\nreleases: [{chart: c/d, version: 1.10}]",
+            "repositories: [{name: c, url: r:5/p/c, oci: true}]\nreleases: [{chart: c/d, version: 1.10}]",
+        );
         stays(
             "helm: {chart: oci://quay.io/a/b, version: v2}",
             "only as v1",
         );
+        let dependencies = "dependencies: [{name: d, repository: oci://quay.io/c, version: 1.10}]";
+        becomes(dependencies, dependencies);
         // an artifact and a chart that are not locked, an HTTP repository, and a git repository
         for source in [
             "{repoURL: oci://quay.io/x/y, targetRevision: v1}",

@@ -1,0 +1,337 @@
+//! Rules for charts that controllers and other tools install: Argo CD, Flux, k3s, Fleet, Kustomize,
+//! KubeOne, KKP, Helmfile, Skaffold, Ansible and Crossplane's provider-helm.
+
+use crate::index::is_pinned;
+use crate::inventory::Inventory;
+use crate::walk::{ImageCandidate, MappingContext, ReferenceCollector, start_of};
+use crate::yaml::{
+    YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, text_entry, text_of, value_of,
+};
+use landfall_item::ChartName;
+use landfall_model::is_web_url;
+
+/// The scheme of charts and artifacts in a registry.
+pub(super) const SCHEME: &str = "oci://";
+
+/// The keys of one mapping that name a chart.
+struct ChartKeys {
+    repository: &'static str,
+    name: &'static str,
+    /// The first one that is present counts.
+    version: &'static [&'static str],
+    /// The key of the mapping, or of the list that contains it. Below other keys, the repository
+    /// must be in a registry, because a web address may be that of anything.
+    below: Option<&'static str>,
+}
+
+/// The keys of each tool.
+const CHART_KEYS: [ChartKeys; 7] = [
+    // Kustomize
+    ChartKeys {
+        below: Some("helmCharts"),
+        ..keys("repo", "name", &["version"])
+    },
+    // Crossplane's provider-helm
+    ChartKeys {
+        below: Some("chart"),
+        ..keys("repository", "name", &["version"])
+    },
+    // KKP's ApplicationDefinition
+    keys("url", "chartName", &["chartVersion"]),
+    // Argo CD, and KubeOne's `helmReleases`
+    keys("repoURL", "chart", &["targetRevision", "version"]),
+    // k3s and Fleet
+    keys("repo", "chart", &["version"]),
+    // Skaffold
+    keys("repo", "remoteChart", &["version"]),
+    // Ansible
+    keys("chart_repo_url", "chart_ref", &["chart_version"]),
+];
+
+const fn keys(
+    repository: &'static str,
+    name: &'static str,
+    version: &'static [&'static str],
+) -> ChartKeys {
+    ChartKeys {
+        repository,
+        name,
+        version,
+        below: None,
+    }
+}
+
+/// A chart in keys of one mapping.
+pub(super) struct NamedChart<'s> {
+    /// The position and the value of the entry with the repository. `None` if the name is an
+    /// address in a registry, which ends in the name of the chart.
+    pub(super) repository: Option<(usize, &'s YamlScalar<'s>)>,
+    pub(super) name: (usize, &'s YamlScalar<'s>),
+    pub(super) version: Option<&'s YamlScalar<'s>>,
+    /// Whether a repository without a scheme is in a registry.
+    needs_no_scheme: bool,
+}
+
+impl<'s> NamedChart<'s> {
+    /// The chart that a mapping names, if it names one.
+    pub(super) fn of(members: &MappingContext<'s>) -> Option<NamedChart<'s>> {
+        CHART_KEYS.iter().find_map(|keys| keys.chart(members))
+    }
+
+    pub(super) fn name_text(&self) -> &'s str {
+        self.name.1.value.trim()
+    }
+
+    /// Whether the repository is in a registry.
+    pub(super) fn is_in_registry(&self) -> bool {
+        self.repository.is_none_or(|(_, repository)| {
+            let repository = repository.value.trim();
+            repository.starts_with(SCHEME) || self.needs_no_scheme && !repository.contains("://")
+        })
+    }
+}
+
+impl ChartKeys {
+    fn chart<'s>(&self, members: &MappingContext<'s>) -> Option<NamedChart<'s>> {
+        let MappingContext {
+            entries, around, ..
+        } = members;
+        let name = text_entry(entries, self.name)?;
+        let version = self.version.iter().find_map(|key| text_entry(entries, key));
+        let is_address = name.1.value.trim().starts_with(SCHEME) && self.below.is_none();
+        let repository = text_entry(entries, self.repository).filter(|_| !is_address);
+        let is_below = self.below.is_none_or(|below| {
+            around.key == Some(below) || (around.key.is_none() && around.above == Some(below))
+        });
+        let is_chart = match repository {
+            None => is_address,
+            // the dependencies of a Chart.yaml must match its Chart.lock
+            Some(_) if around.above == Some("dependencies") => false,
+            Some((_, repository)) => is_below || repository.value.trim().starts_with(SCHEME),
+        };
+        is_chart.then_some(NamedChart {
+            repository,
+            name,
+            version: version.map(|(_, version)| version),
+            needs_no_scheme: self.repository == "repoURL",
+        })
+    }
+}
+
+const RANGE: &str = "it does not name one version of a chart; write the locked version";
+
+const ELSEWHERE: &str =
+    "its repository is named in another object, and no locked chart has this name and version";
+
+/// A chart that a document installs, as an audit looks it up.
+struct InstalledChart<'d> {
+    /// Empty if another object names the repository.
+    repository: String,
+    chart: &'d str,
+    version: Option<&'d str>,
+}
+
+/// Charts whose repository, name and version are in keys of their own, and charts without a version.
+pub(super) fn chart_candidates<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    inventory: &Inventory<'_>,
+    members: &MappingContext<'s>,
+    _taken: &[usize],
+) -> Vec<usize> {
+    let entries = members.entries;
+    let found = match NamedChart::of(members) {
+        Some(named) => named.installed(),
+        None => released_chart(collector, members).or_else(|| referring_chart(members)),
+    };
+    let Some((chart, positions)) = found else {
+        return Vec::new();
+    };
+    let Some(at) = positions
+        .first()
+        .and_then(|at| start_of(&entries[*at].value))
+    else {
+        return Vec::new();
+    };
+    collector.add_candidate(chart.candidate(at, inventory));
+    positions
+}
+
+impl<'s> NamedChart<'s> {
+    /// The chart and the positions of its entries. `None` if `gitops_candidates` reads it.
+    fn installed(&self) -> Option<(InstalledChart<'s>, Vec<usize>)> {
+        let (name_at, _) = self.name;
+        let (repository, positions) = match self.repository {
+            Some((at, repository)) => (repository.value.trim(), vec![at, name_at]),
+            None if self.version.is_some()
+                || is_pinned(self.name_text().trim_start_matches(SCHEME)) =>
+            {
+                return None;
+            }
+            None => ("", vec![name_at]),
+        };
+        let chart = InstalledChart {
+            repository: repository.to_owned(),
+            chart: self.name_text(),
+            version: self.version.map(|version| version.value.trim()),
+        };
+        Some((chart, positions))
+    }
+}
+
+/// The chart of one of Helmfile's `releases`, whose repository is in the `repositories` of the same
+/// document.
+fn released_chart<'s>(
+    collector: &ReferenceCollector<'_, 's>,
+    members: &MappingContext<'s>,
+) -> Option<(InstalledChart<'s>, Vec<usize>)> {
+    if members.around.above != Some("releases") || members.around.key.is_some() {
+        return None;
+    }
+    let (at, chart) = text_entry(members.entries, "chart")?;
+    let (repository, chart) = chart.value.trim().split_once('/')?;
+    let Some(YamlNode::Mapping(YamlMapping { entries, .. })) = &collector.document.root else {
+        return None;
+    };
+    let Some(YamlNode::Sequence(YamlSequence { items, .. })) = value_of(entries, "repositories")
+    else {
+        return None;
+    };
+    let mut repositories = items.iter().filter_map(|item| match item {
+        YamlNode::Mapping(YamlMapping { entries, .. }) => Some(entries),
+        _ => None,
+    });
+    let is_named = |entries: &&Vec<YamlEntry<'_>>| text_of(entries, "name") == Some(repository);
+    let url = text_of(repositories.find(is_named)?, "url")?.trim();
+    let chart = InstalledChart {
+        repository: url.to_owned(),
+        chart,
+        version: text_of(members.entries, "version").map(str::trim),
+    };
+    Some((chart, vec![at]))
+}
+
+/// The chart of Flux's `HelmRelease`, whose repository is another object.
+fn referring_chart<'s>(members: &MappingContext<'s>) -> Option<(InstalledChart<'s>, Vec<usize>)> {
+    let entries = members.entries;
+    let (at, chart) = text_entry(entries, "chart")?;
+    let has_source = matches!(value_of(entries, "sourceRef"), Some(YamlNode::Mapping(_)));
+    if !has_source || text_of(entries, "url").is_some() {
+        return None;
+    }
+    let version = text_entry(entries, "version");
+    let chart = InstalledChart {
+        repository: String::new(),
+        chart: chart.value.trim(),
+        version: version.map(|(_, version)| version.value.trim()),
+    };
+    let positions = std::iter::once(at).chain(version.map(|(at, _)| at));
+    Some((chart, positions.collect()))
+}
+
+impl InstalledChart<'_> {
+    /// The candidate at the byte `at`.
+    fn candidate(&self, at: usize, inventory: &Inventory<'_>) -> ImageCandidate {
+        let result = self.reference(inventory);
+        let (written, why_not) = match result {
+            Ok(reference) => (reference, None),
+            Err(reason) => {
+                let version = self.version.unwrap_or_default();
+                let written = format!("{} {version}", self.chart).trim().to_owned();
+                (written, Some(reason.to_owned()))
+            }
+        };
+        ImageCandidate {
+            is_chart: true,
+            why_not,
+            ..ImageCandidate::certain(at, written)
+        }
+    }
+
+    /// The reference of the chart. An error is the reason why there is none.
+    fn reference(&self, inventory: &Inventory<'_>) -> Result<String, &'static str> {
+        let Some(version) = self.version else {
+            // without a version, the newest one is installed
+            return Err(RANGE);
+        };
+        if self.repository.is_empty() {
+            let locked = inventory.chart_named(self.chart, version);
+            return locked.ok_or(ELSEWHERE);
+        }
+        let name = if is_web_url(&self.repository) {
+            ChartName::in_repository(&self.repository, self.chart, version)
+        } else {
+            let repository = self
+                .repository
+                .trim_start_matches(SCHEME)
+                .trim_end_matches('/');
+            ChartName::try_from(format!("oci://{repository}/{}:{version}", self.chart))
+        };
+        match name {
+            Ok(name) => Ok(name.reference.to_string()),
+            Err(_) => Err(RANGE),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::audit::{Inventory, audit};
+    use landfall_item::lockfile::Lock;
+    use std::path::Path;
+
+    fn audited(text: &str) -> Vec<(String, bool)> {
+        let lock = Lock::parse("l", "version: 1\n").unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        let found = audit(Path::new("f.yaml"), text, &inventory).into_iter();
+        found
+            .map(|one| (one.reference, one.coverage.is_missing()))
+            .collect()
+    }
+
+    #[test]
+    fn charts_in_keys_of_their_own_are_found() {
+        for text in [
+            "helmReleases: [{chart: d, repoURL: 'oci://quay.io/c', version: 1.10.0}]",
+            "helm: {url: 'oci://quay.io/c', chartName: d, chartVersion: 1.10.0}",
+            "kubernetes.core.helm: {chart_repo_url: 'oci://quay.io/c', chart_ref: d, chart_version: 1.10.0}",
+            "kubernetes.core.helm: {chart_ref: 'oci://quay.io/c/d', chart_version: 1.10.0}",
+            "releases: [{repo: 'oci://quay.io/c', remoteChart: d, version: 1.10.0}]",
+            "releases: [{remoteChart: 'oci://quay.io/c/d', version: 1.10.0}]",
+            "chart: {repository: 'oci://quay.io/c', name: d, version: 1.10.0}",
+            "repositories: [{name: c, url: quay.io/c, oci: true}]\nreleases: [{chart: c/d, version: 1.10.0}]",
+        ] {
+            assert_eq!(
+                audited(text),
+                [("quay.io/c/d:1.10.0".into(), true)],
+                "{text}"
+            );
+        }
+        for text in [
+            "x: {chart_repo_url: 'https://h.test/c', chart_ref: d, chart_version: 1.10.0}",
+            "chart: {repository: 'https://h.test/c', name: d, version: 1.10.0}",
+            "repositories: [{name: c, url: 'https://h.test/c'}]\nreleases: [{chart: c/d, version: 1.10.0}]",
+        ] {
+            let found = audited(text);
+            assert!(found.len() == 1 && found[0].1, "{text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_chart_without_one_version_is_undecided_and_other_mappings_are_no_charts() {
+        for text in [
+            "releases: [{chart: 'oci://quay.io/c/d'}]",
+            "x: {chart_repo_url: 'https://h.test/c', chart_ref: d}",
+            "repositories: [{name: c, url: 'https://h.test/c'}]\nreleases: [{chart: c/d}]",
+        ] {
+            let found = audited(text);
+            assert!(found.len() == 1 && !found[0].1, "{text}: {found:?}");
+        }
+        for text in [
+            "releases: [{chart: ./c/d, version: 1.10.0}, {chart: c/d, version: 1.10.0}]",
+            "x: {repository: 'https://h.test/c', name: d, version: 1.10.0}",
+            "x: {repo: 'https://h.test/c', name: d, version: 1.10.0}",
+        ] {
+            assert_eq!(audited(text), [], "{text}");
+        }
+    }
+}
