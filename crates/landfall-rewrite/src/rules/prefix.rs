@@ -34,13 +34,15 @@ pub(super) fn prefix_references<'s>(
     taken: &[usize],
 ) -> Vec<usize> {
     let mut found = in_two_parts(collector, members);
+    found.extend(calico_registry(collector, members));
     let mut neighbours = None;
     for (at, YamlEntry { key, value: node }) in members.entries.iter().enumerate() {
         let (Some(key), Some(scalar)) = (key.scalar(), node.scalar()) else {
             continue;
         };
         let needs_names = NEEDS_NAMES.contains(&&*key.value);
-        if !(needs_names || is_prefix_key(&key.value)) || taken.binary_search(&at).is_ok() {
+        let is_taken = taken.binary_search(&at).is_ok() || found.contains(&at);
+        if !(needs_names || is_prefix_key(&key.value)) || is_taken {
             continue;
         }
         let Some(text) = scalar.text().map(str::trim) else {
@@ -68,20 +70,101 @@ pub(super) fn prefix_references<'s>(
     found
 }
 
+/// The folders that the operator of Calico appends to its registry, unless `imagePath` is set.
+const CALICO_FOLDERS: [&str; 2] = ["calico", "tigera"];
+
+/// Collects the `registry` of Calico's operator: of an `Installation`, or of the `installation` in
+/// the values of its chart. The operator appends `imagePath`, or a folder of its own. Returns the
+/// positions of the entries, unless the prefix is unknown.
+fn calico_registry<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    members: &MappingContext<'s>,
+) -> Vec<usize> {
+    let is_installation = match members.around.key {
+        Some("installation") => true,
+        Some("spec") => is_installation(collector.document),
+        _ => false,
+    };
+    let registry = text_entry(members.entries, "registry").filter(|_| is_installation);
+    let Some((at, registry)) = registry else {
+        return Vec::new();
+    };
+    if text_entry(members.entries, "imagePath").is_some() {
+        return two_parts(collector, members, ["registry", "imagePath"]);
+    }
+    let text = registry.value.trim();
+    let lookup = calico(collector.settings.index, text);
+    let Some(occurrence) = occurrence(registry, text, lookup) else {
+        return Vec::new();
+    };
+    add(collector, registry, occurrence);
+    vec![at]
+}
+
+/// Whether a document is an `Installation` of Calico's operator.
+fn is_installation(document: &YamlDocument<'_>) -> bool {
+    let Some(YamlNode::Mapping(YamlMapping { entries, .. })) = &document.root else {
+        return false;
+    };
+    text_of(entries, "kind") == Some("Installation")
+        && text_of(entries, "apiVersion")
+            .is_some_and(|version| version.starts_with("operator.tigera.io/"))
+}
+
+/// Looks up the registry `text`, to which the operator appends a folder.
+fn calico(index: &ReferenceIndex, text: &str) -> ReferenceLookup {
+    let registry = text.trim_end_matches('/');
+    let mut found = ReferenceLookup::Unknown;
+    for folder in CALICO_FOLDERS {
+        let lookup = index.lookup_prefix(&format!("{registry}/{folder}"), &[]);
+        let next = match lookup {
+            ReferenceLookup::Known(mut replacement) => {
+                let to = base(&replacement);
+                match replacement.without_end(&to, &format!("/{folder}")) {
+                    Ok(base) => replacement.to = Some(destination(base)),
+                    Err(why) => return ReferenceLookup::Left(why),
+                }
+                registry.clone_into(&mut replacement.item);
+                ReferenceLookup::Known(replacement)
+            }
+            lookup => lookup,
+        };
+        found = match (found, next) {
+            (found, ReferenceLookup::Unknown) => found,
+            (ReferenceLookup::Unknown, next) => next,
+            (found, next) if found == next => next,
+            _ => return ReferenceLookup::left("its images have different destinations"),
+        };
+    }
+    found
+}
+
 /// Collects a prefix in two parts: `defaultImageRegistry` and `defaultImageRepository` (Strimzi).
 /// Returns the positions of the entries, unless the prefix is unknown.
 fn in_two_parts<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     members: &MappingContext<'s>,
 ) -> Vec<usize> {
-    let entries = members.entries;
-    let (Some((first, registry)), Some((second, repository))) = (
-        text_entry(entries, "defaultImageRegistry"),
-        text_entry(entries, "defaultImageRepository"),
-    ) else {
+    let keys = ["defaultImageRegistry", "defaultImageRepository"];
+    two_parts(collector, members, keys)
+}
+
+/// Collects a prefix whose registry and path are the values of `keys`. Returns the positions of the
+/// entries, unless the prefix is unknown.
+fn two_parts<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    members: &MappingContext<'s>,
+    keys: [&str; 2],
+) -> Vec<usize> {
+    let [registry, repository] = keys.map(|key| text_entry(members.entries, key));
+    let (Some((first, registry)), Some((second, repository))) = (registry, repository) else {
         return Vec::new();
     };
-    let text = format!("{}/{}", registry.value.trim(), repository.value.trim());
+    let host = registry.value.trim();
+    // the operator of Calico needs a slash at the end of the registry
+    let slash = if host.ends_with('/') { "/" } else { "" };
+    let host = host.trim_end_matches('/');
+    let text = format!("{host}/{}", repository.value.trim());
     let occurrence =
         |meaning| Occurrence::new(registry.span.start, &*text, ReferenceRole::Prefix, meaning);
     let meaning = match collector.settings.index.lookup_prefix(&text, &[]) {
@@ -102,7 +185,8 @@ fn in_two_parts<'s>(
         {
             Some(to) => {
                 let meaning = ReferenceMeaning::known(replacement.item, to.to_string());
-                let parts = vec![(registry, to.registry), (repository, to.repository)];
+                let address = format!("{}{slash}", to.registry);
+                let parts = vec![(registry, address), (repository, to.repository)];
                 match collector.add_in_parts(occurrence(meaning), parts) {
                     Ok(()) => return vec![first, second],
                     Err(why) => ReferenceMeaning::left(why),
@@ -316,6 +400,15 @@ fn has_repository(entries: &[YamlEntry<'_>]) -> bool {
     keys.any(|key| key.ends_with("repository") || key.ends_with("repo"))
 }
 
+/// Splits a prefix into registry and path, which may be empty.
+fn destination(base: &str) -> Destination {
+    let (registry, repository) = base.split_once('/').unwrap_or((base, ""));
+    Destination {
+        registry: registry.into(),
+        repository: repository.into(),
+    }
+}
+
 /// The destination of `replacement`, without a trailing slash.
 fn base(replacement: &ReferenceReplacement) -> String {
     let to = replacement
@@ -369,11 +462,7 @@ fn component(index: &ReferenceIndex, text: &str, name: &str, tag: Option<&str>) 
         Ok(base) => base,
         Err(why) => return ReferenceLookup::Left(why),
     };
-    let (registry, repository) = base.split_once('/').unwrap_or((base, ""));
-    replacement.to = Some(Destination {
-        registry: registry.into(),
-        repository: repository.into(),
-    });
+    replacement.to = Some(destination(base));
     ReferenceLookup::Known(replacement)
 }
 
@@ -456,4 +545,52 @@ pub(super) fn kustomize_candidates<'s>(
 /// Whether a node is an item of the list `images`.
 fn is_in_images(around: &NodeContext<'_>) -> bool {
     around.above == Some("images") && around.key.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tests::at_site;
+
+    #[test]
+    fn the_registry_of_calicos_operator_is_changed() {
+        let names = ["docker.io/calico/node:v3", "docker.io/tigera/operator:v1"];
+        let object = |spec: &str| {
+            format!("apiVersion: operator.tigera.io/v1\nkind: Installation\nspec: {{{spec}}}\n")
+        };
+        let values = |spec: &str| format!("installation: {{{spec}}}\n");
+        for (paths, before, after) in [
+            ("", "registry: docker.io/", "registry: r:5/"),
+            ("", "registry: docker.io", "registry: r:5"),
+            (
+                "docker.io: p/q",
+                "registry: docker.io/",
+                "registry: r:5/p/q/",
+            ),
+            (
+                "docker.io: p",
+                "registry: docker.io/, imagePath: calico",
+                "registry: r:5/, imagePath: p/calico",
+            ),
+        ] {
+            for of in [&object as &dyn Fn(&str) -> String, &values] {
+                let (text, left) = at_site(&names, paths, &of(before));
+                assert_eq!((text, &*left), (of(after), &[][..]), "{before}");
+                let (text, left) = at_site(&names, paths, &of(after));
+                assert_eq!((text, &*left), (of(after), &[][..]), "{before}");
+            }
+        }
+        let apart = "docker.io/calico: a/calico, docker.io/tigera: b/tigera";
+        for paths in [apart, "docker.io/calico: c"] {
+            let before = object("registry: docker.io/");
+            let (text, left) = at_site(&names, paths, &before);
+            assert_eq!((text, left.len()), (before, 1), "{paths}");
+        }
+        for other in [
+            "kind: Installation\nspec: {registry: docker.io/}\n",
+            "installation: {registry: UseDefault}\n",
+            "installation: {registry: quay.io/}\n",
+        ] {
+            assert_eq!(at_site(&names, "", other), (other.to_owned(), vec![]));
+        }
+    }
 }
