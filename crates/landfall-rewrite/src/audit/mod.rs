@@ -487,6 +487,18 @@ mod tests {
         for id in [&*id, &format!("sha256:{id}")] {
             assert_eq!(missing("f.yaml", &format!("x: docker://{id}")), [""; 0]);
         }
+        let package = |name: &str| {
+            format!("apiVersion: pkg.crossplane.io/v1\nkind: Provider\nspec: {{package: '{name}'}}")
+        };
+        assert_eq!(
+            missing("f.yaml", &package("quay.io/x/y:1")),
+            ["quay.io/x/y:1"]
+        );
+        let found = audit(Path::new("f.yaml"), &package("x/y:1"), &inventory);
+        assert!(
+            found.len() == 1 && !found[0].coverage.is_missing(),
+            "{found:?}"
+        );
         let repository = "env: [{name: A_IMAGE_REPOSITORY, value: quay.io/x/y}]";
         assert_eq!(missing("f.yaml", repository), ["quay.io/x/y"]);
     }

@@ -5,11 +5,11 @@ use crate::index::is_pinned;
 use crate::inventory::Inventory;
 use crate::occurrence::ReferenceRole;
 use crate::walk::{
-    ImageCandidate, ImageClaim, MappingContext, NodeContext, ReferenceCollector, is_list,
+    ImageCandidate, ImageClaim, MappingContext, NodeContext, NodeStep, ReferenceCollector, is_list,
     text_start,
 };
-use crate::yaml::{YamlNode, YamlScalar, YamlSequence, position_of, text_of, value_of};
-use landfall_model::{Digest, ImageRef};
+use crate::yaml::{YamlNode, YamlScalar, YamlSequence, position_of, text_entry, text_of, value_of};
+use landfall_model::{Digest, ImageRef, has_host};
 
 /// Marks values whose key ends in `image`.
 pub(super) fn mark_image_key(
@@ -207,6 +207,39 @@ fn add(
     }
     .to_string();
     collector.add_claim(at, ImageClaim::of_container(&written));
+}
+
+/// The group of Crossplane's packages.
+const PACKAGES: &str = "pkg.crossplane.io/";
+
+/// The package of Crossplane without a host. Crossplane adds its own default registry, so the name
+/// is not that of an image at Docker Hub.
+pub(super) fn package_without_host<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    _inventory: &Inventory<'_>,
+    members: &MappingContext<'s>,
+    _taken: &[usize],
+) -> Vec<usize> {
+    if collector.path[..] != [NodeStep::Key("spec")] {
+        return Vec::new();
+    }
+    let Some((at, package)) = text_entry(members.entries, "package") else {
+        return Vec::new();
+    };
+    let Some(YamlNode::Mapping(root)) = &collector.document.root else {
+        return Vec::new();
+    };
+    let version = text_of(&root.entries, "apiVersion");
+    let written = package.value.trim();
+    if has_host(written) || !version.is_some_and(|version| version.starts_with(PACKAGES)) {
+        return Vec::new();
+    }
+    let why = "Crossplane adds its default registry to a package without a host; write the host";
+    collector.add_candidate(ImageCandidate {
+        why_not: Some(why.to_owned()),
+        ..ImageCandidate::certain(text_start(package), written.to_owned())
+    });
+    vec![at]
 }
 
 /// Marks the values of environment variables that are named after an image:

@@ -32,6 +32,7 @@ pub(super) static RULES: ReferenceRules = ReferenceRules {
         images::node_images,
         prefix::kustomize_candidates,
         charts::chart_candidates,
+        images::package_without_host,
         split::suffixed_candidates,
         sources::git_sources,
         sources::gitops_candidates,
