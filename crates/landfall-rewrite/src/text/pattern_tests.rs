@@ -37,8 +37,13 @@ fn globs_and_regular_expressions_are_not_changed() {
         "^quay.io/a/b:v1",
         "*quay.io/a/b:v1",
         "quay.io/a/b:v1$",
+        "quay.io/a/*",
+        "quay.io/*",
     ] {
         is_left(pattern, "it is a pattern");
+    }
+    for other in ["a: quay.io/x/*", "a: a/*", "a: quay.io/a/"] {
+        becomes(other, other);
     }
     let (new, left) = run_as("x (quay.io/a/b|quay.io/c/d):v1", TextSyntax::Text);
     assert_eq!((&*new, left.len()), ("x (quay.io/a/b|quay.io/c/d):v1", 2));
