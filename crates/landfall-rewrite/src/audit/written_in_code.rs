@@ -1,9 +1,12 @@
-//! Finds the images of files that are code or that no reader of documents reads: pipelines of
-//! Jenkins, and the features of a development container.
+//! Finds the images and charts of files that are code or that no reader of documents reads:
+//! pipelines of Jenkins, configurations of Terraform, and the features of a development container.
 
+use super::git_coverage::is_terraform;
 use crate::index::is_pinned;
 use crate::inventory::Inventory;
-use crate::walk::ImageCandidate;
+use crate::rules::InstalledChart;
+use crate::text::{TerraformResource, has_placeholder, resources};
+use crate::walk::{HAS_PLACEHOLDER, ImageCandidate};
 use std::path::Path;
 
 /// Finds the images of a file that is named like one of these.
@@ -12,6 +15,12 @@ pub(super) fn candidates(
     text: &str,
     inventory: &Inventory<'_>,
 ) -> Vec<ImageCandidate> {
+    if is_terraform(name) {
+        let resources = resources(text).into_iter();
+        return resources
+            .filter_map(|resource| of_terraform(text, &resource, inventory))
+            .collect();
+    }
     let name = name.file_name().unwrap_or_default().to_string_lossy();
     let name = name.to_ascii_lowercase();
     if name.starts_with("jenkinsfile") || name.ends_with(".jenkinsfile") {
@@ -35,6 +44,49 @@ fn of_jenkins(text: &str) -> Vec<ImageCandidate> {
     literals
         .flat_map(|(at, literal)| ImageCandidate::all(at, &[], literal, true, true))
         .collect()
+}
+
+/// The chart of a `helm_release`, or the image that a `docker_image` pulls. Other resources have
+/// arguments whose names end in `image`.
+fn of_terraform(
+    text: &str,
+    resource: &TerraformResource<'_>,
+    inventory: &Inventory<'_>,
+) -> Option<ImageCandidate> {
+    let argument = |name: &str| {
+        let span = resource.arguments.get(name)?.clone();
+        (!span.is_empty()).then(|| (span.start, &text[span]))
+    };
+    match resource.kind {
+        "helm_release" => {
+            let (chart_at, chart) = argument("chart")?;
+            let (at, repository) = match argument("repository") {
+                Some(repository) => repository,
+                // a local chart, or one in a registry
+                None => (chart_at, chart.strip_prefix("oci://")?.rsplit_once('/')?.0),
+            };
+            let version = argument("version").map(|(_, version)| version);
+            let mut parts = [Some(repository), Some(chart), version]
+                .into_iter()
+                .flatten();
+            let is_computed = parts.any(has_placeholder);
+            let chart = InstalledChart {
+                repository: repository.to_owned(),
+                chart: chart.rsplit('/').next().unwrap_or(chart),
+                version,
+            };
+            let mut candidate = chart.candidate(at, inventory);
+            if is_computed {
+                candidate.why_not = Some(HAS_PLACEHOLDER.to_owned());
+            }
+            Some(candidate)
+        }
+        "docker_image" | "docker_registry_image" if !resource.blocks.contains(&"build") => {
+            let (at, name) = argument("name")?;
+            ImageCandidate::all(at, &[], name, true, true).pop()
+        }
+        _ => None,
+    }
 }
 
 /// The features, which are artifacts of a registry and the keys of a mapping:
@@ -97,6 +149,52 @@ mod tests {
         for name in ["Jenkinsfile", "Jenkinsfile.release", "x.jenkinsfile"] {
             assert_eq!(found(name, text)[..3], expected, "{name}");
         }
+    }
+
+    #[test]
+    fn charts_and_images_of_terraform_are_found() {
+        let resource = |kind: &str, arguments: &str| {
+            let arguments = arguments.replace(", ", "\n  ");
+            format!("resource \"{kind}\" \"x\" {{\n  {arguments}\n}}\n")
+        };
+        for (kind, arguments, expected) in [
+            (
+                "helm_release",
+                "repository = \"oci://quay.io/c\", chart = \"d\", version = \"1.2.3\"",
+                &["quay.io/c/d:1.2.3"][..],
+            ),
+            (
+                "helm_release",
+                "chart = \"oci://quay.io/c/d\", version = \"1.2.3\"",
+                &["quay.io/c/d:1.2.3"],
+            ),
+            ("docker_image", "name = \"a:1\"", &["a:1"]),
+            ("docker_image", "name = \"a\"", &["a"]),
+            (
+                "docker_image",
+                "name = \"a:1\", build {, path = \"x\", }",
+                &[],
+            ),
+            (
+                "docker_container",
+                "name = \"a:1\", image = \"b:1\"",
+                &["b:1"],
+            ),
+            ("helm_release", "chart = \"./d\", version = \"1.2.3\"", &[]),
+            (
+                "helm_release",
+                "repository = \"oci://quay.io/c\", chart = \"d\", version = \"${var.v}\"",
+                &[],
+            ),
+        ] {
+            let names: Vec<String> = found("main.tf", &resource(kind, arguments))
+                .into_iter()
+                .map(|(_, name)| name)
+                .collect();
+            assert_eq!(names, expected, "{arguments}");
+        }
+        let web = "repository = \"https://h.test\", chart = \"d\", version = \"1.2.3\"";
+        assert_eq!(found("main.tofu", &resource("helm_release", web)).len(), 1);
     }
 
     #[test]

@@ -124,11 +124,11 @@ const ELSEWHERE: &str =
     "its repository is named in another object, and no locked chart has this name and version";
 
 /// A chart that a document installs, as an audit looks it up.
-struct InstalledChart<'d> {
+pub(crate) struct InstalledChart<'d> {
     /// Empty if another object names the repository.
-    repository: String,
-    chart: &'d str,
-    version: Option<&'d str>,
+    pub(crate) repository: String,
+    pub(crate) chart: &'d str,
+    pub(crate) version: Option<&'d str>,
 }
 
 /// Charts whose repository, name and version are in keys of their own, and charts without a version.
@@ -230,7 +230,7 @@ fn referring_chart<'s>(members: &MappingContext<'s>) -> Option<(InstalledChart<'
 
 impl InstalledChart<'_> {
     /// The candidate at the byte `at`.
-    fn candidate(&self, at: usize, inventory: &Inventory<'_>) -> ImageCandidate {
+    pub(crate) fn candidate(&self, at: usize, inventory: &Inventory<'_>) -> ImageCandidate {
         let result = self.reference(inventory);
         let (written, why_not) = match result {
             Ok(reference) => (reference, None),

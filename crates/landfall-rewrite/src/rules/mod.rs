@@ -15,6 +15,8 @@ mod split;
 
 use crate::walk::ReferenceRules;
 
+pub(super) use self::charts::InstalledChart;
+
 /// Every rule. If several claim an entry of a mapping or a value, the first one gets it.
 pub(super) static RULES: ReferenceRules = ReferenceRules {
     skips: not_references::skips,
@@ -30,9 +32,9 @@ pub(super) static RULES: ReferenceRules = ReferenceRules {
     candidates: &[
         images::pod_status,
         images::node_images,
+        images::package_without_host,
         prefix::kustomize_candidates,
         charts::chart_candidates,
-        images::package_without_host,
         split::suffixed_candidates,
         sources::git_sources,
         sources::gitops_candidates,

@@ -1,6 +1,7 @@
 //! Decides the meaning of a word of a text, by the text around it.
 
 use super::dockerfile::directive;
+use super::terraform::AddressedChart;
 use super::variables::reference_at;
 use super::{ReferenceWord, TextMarks, WordEnd, begins, end};
 use crate::index::{ReferenceLookup, is_pinned, pin, replaced};
@@ -70,6 +71,9 @@ fn whole(
     if word.is_empty() {
         return None;
     }
+    if let Some(chart) = marks.chart_at(span.start) {
+        return chart_at_address(settings, word, span, chart);
+    }
     let occurrence = |meaning| Occurrence::new(span.start, word, role, meaning);
     // in a template, the tag may be the value of another key
     let untagged =
@@ -104,6 +108,48 @@ fn whole(
             Some(occurrence(meaning).with_edit(span.clone(), new))
         }
     }
+}
+
+/// The meaning of the address `word` of a chart, to which Helm appends the name of the chart.
+fn chart_at_address(
+    settings: &ScanSettings<'_>,
+    word: &str,
+    span: Range<usize>,
+    chart: &AddressedChart,
+) -> Option<Occurrence> {
+    let AddressedChart { name, version } = chart;
+    let name = name
+        .as_ref()
+        .map(|name| format!("/{name}"))
+        .unwrap_or_default();
+    // a tag cannot contain the `+` of a version
+    let tag = version
+        .as_ref()
+        .map(|version| format!(":{}", version.replace('+', "_")));
+    let whole = format!(
+        "{}{name}{}",
+        word.trim_end_matches('/'),
+        tag.unwrap_or_default()
+    );
+    let role = ReferenceRole::Repository;
+    let occurrence = |meaning| Occurrence::new(span.start, &*whole, role, meaning);
+    Some(match settings.index.lookup(&whole, role, false) {
+        ReferenceLookup::Unknown => return None,
+        ReferenceLookup::Settled(item) => occurrence(ReferenceMeaning::Settled { item }),
+        ReferenceLookup::Left(why) => occurrence(ReferenceMeaning::Left { why }),
+        ReferenceLookup::Known(replacement) => {
+            let to = replacement.to.as_ref()?.to_string();
+            match replacement.without_end(&to, &name) {
+                Ok(base) => {
+                    let new = replaced(&whole, &replacement);
+                    let base = base.to_owned();
+                    let meaning = ReferenceMeaning::known(replacement.item, new);
+                    occurrence(meaning).with_edit(span, base)
+                }
+                Err(why) => occurrence(ReferenceMeaning::Left { why }),
+            }
+        }
+    })
 }
 
 /// Whether `before` ends in an opening quote within a template call: `{{ image "`.

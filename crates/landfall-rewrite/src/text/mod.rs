@@ -8,6 +8,7 @@ mod meaning;
 #[cfg(test)]
 mod pattern_tests;
 mod secrets;
+mod terraform;
 #[cfg(test)]
 mod tests;
 mod url;
@@ -15,14 +16,16 @@ mod variables;
 
 use self::dockerfile::dockerfiles;
 use self::meaning::{NeighbouringRegistry, comments, decide, untagged_container_images};
+use self::terraform::{AddressedChart, chart_addresses};
 use crate::index::pin;
 use crate::occurrence::{Occurrence, ReferenceRole};
 use crate::scan_result::ScanSettings;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 pub(super) use self::dockerfile::{candidates as dockerfile_candidates, images, is_dockerfile};
 pub use self::secrets::secrets;
+pub(super) use self::terraform::{TerraformResource, resources};
 pub(super) use self::url::{UrlWord, is_assigned};
 pub(crate) use self::variables::ShellVariables;
 pub(super) use self::variables::{has_placeholder, reference_at};
@@ -334,6 +337,8 @@ fn ends(after: &str) -> bool {
 pub(super) struct TextMarks {
     /// The offsets of the images of Dockerfiles, and of the untagged images of containers.
     images: BTreeSet<usize>,
+    /// The charts of Terraform, by the offset of their address.
+    charts: BTreeMap<usize, AddressedChart>,
     kept: Vec<(Range<usize>, &'static str)>,
     registry: NeighbouringRegistry,
 }
@@ -347,6 +352,7 @@ impl TextMarks {
         }
         TextMarks {
             images: offsets,
+            charts: chart_addresses(text),
             kept: kept(text),
             registry: NeighbouringRegistry::default(),
         }
@@ -356,6 +362,11 @@ impl TextMarks {
     /// `at`.
     pub(super) fn is_image(&self, at: usize) -> bool {
         self.images.contains(&at)
+    }
+
+    /// The chart whose address begins at the byte `at`.
+    fn chart_at(&self, at: usize) -> Option<&AddressedChart> {
+        self.charts.get(&at)
     }
 
     /// Whether another line of the mapping in `text`, the text of these marks, has the registry of
