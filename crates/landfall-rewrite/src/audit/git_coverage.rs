@@ -59,11 +59,7 @@ impl Inventory<'_> {
                 "the lock has {name}; write its URL here, or add this URL to the manifest"
             ));
         }
-        match revision_fault(repository, used.revision.as_deref()) {
-            None => LockCoverage::Held { item: name.clone() },
-            Some(RevisionFault::Absent(why)) => LockCoverage::missing(why),
-            Some(RevisionFault::Unknown(why)) => LockCoverage::Undecided { why },
-        }
+        revision_coverage(repository, used.revision.as_deref())
     }
 }
 
@@ -84,25 +80,16 @@ fn repository_at<'r>(
     })
 }
 
-/// The reason why a version of a locked repository is missing from the lock, or may be missing.
-enum RevisionFault {
-    Absent(String),
-    Unknown(String),
-}
-
-/// The reason why the version `revision` of a locked repository is missing from the lock, or may be
-/// missing. `None` if the lock contains it.
-fn revision_fault(
-    repository: &LockedGitRepository,
-    revision: Option<&str>,
-) -> Option<RevisionFault> {
+/// Whether the lock contains the version `revision` of a locked repository.
+fn revision_coverage(repository: &LockedGitRepository, revision: Option<&str>) -> LockCoverage {
     let name = &repository.name;
+    let held = || LockCoverage::Held { item: name.clone() };
     let Some(revision) = revision.filter(|text| *text != "HEAD") else {
-        let has_head = repository.head.is_some() || repository.refs.len() == 1;
-        return (!has_head).then(|| {
-            let why = format!("it names no version, and the lock has no default branch of {name}");
-            RevisionFault::Absent(why)
-        });
+        if repository.head.is_some() || repository.refs.len() == 1 {
+            return held();
+        }
+        let why = format!("it names no version, and the lock has no default branch of {name}");
+        return LockCoverage::missing(why);
     };
     let is_named = |ref_name: &str| {
         ref_name == revision
@@ -116,7 +103,7 @@ fn revision_fault(
         .iter()
         .any(|one| is_named(&one.name) || is_id && one.id.to_string().starts_with(revision));
     if is_locked {
-        return None;
+        return held();
     }
     let locked: Vec<&str> = repository
         .refs
@@ -131,13 +118,13 @@ fn revision_fault(
     let locked = format!("the lock has {name} with {}{more}", locked.join(", "));
     if is_id {
         let why = format!("{locked}; the commit {revision} may be in their history");
-        return Some(RevisionFault::Unknown(why));
+        return LockCoverage::Undecided { why };
     }
     if revision.contains(['*', '<', '>', '~', '^', '|', ' ', '{', '$']) {
         let why = format!("{locked}; '{revision}' is not one version");
-        return Some(RevisionFault::Unknown(why));
+        return LockCoverage::Undecided { why };
     }
-    Some(RevisionFault::Absent(format!("{locked}, not {revision}")))
+    LockCoverage::missing(format!("{locked}, not {revision}"))
 }
 
 // Finds the git repositories that configurations of Terraform and OpenTofu use.
