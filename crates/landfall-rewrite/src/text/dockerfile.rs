@@ -105,8 +105,8 @@ fn pulled_images(words: Vec<&str>) -> Vec<&str> {
     after.map(|(_, image)| *image).chain(within).collect()
 }
 
-/// The parts of `text` that are Dockerfiles: the whole text, or here-documents of a shell
-/// (`<<EOF`).
+/// The parts of `text` that are Dockerfiles: the whole text, here-documents of a shell (`<<EOF`),
+/// or texts between triple quotes, as in a Tiltfile.
 pub(super) fn dockerfiles(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut open = None;
@@ -118,7 +118,8 @@ pub(super) fn dockerfiles(text: &str) -> Vec<Range<usize>> {
         let at = span(text, line);
         let body = line.trim_start_matches('\u{feff}').trim();
         if let Some(from) = open {
-            if end == Some(body) {
+            let is_end = |end: &str| body == end || (end == QUOTES && body.starts_with(end));
+            if end.is_some_and(is_end) {
                 found.push(from..at.start);
                 open = None;
             }
@@ -151,13 +152,16 @@ fn begins_dockerfile(line: &str) -> bool {
     }
 }
 
-/// The word that ends a here-document: `EOF` in `cat > Dockerfile <<'EOF'`.
+/// The quotes around a text of several lines in Starlark.
+const QUOTES: &str = "\"\"\"";
+
+/// The word that ends a here-document: `EOF` in `cat > Dockerfile <<'EOF'`; or the quotes that end
+/// the text that begins after `line`.
 fn delimiter(line: &str) -> Option<&str> {
-    let word = line
-        .split_once("<<")?
-        .1
-        .trim_start_matches('-')
-        .trim_start();
+    let Some((_, word)) = line.split_once("<<") else {
+        return line.ends_with(QUOTES).then_some(QUOTES);
+    };
+    let word = word.trim_start_matches('-').trim_start();
     let word = word.trim_start_matches(['"', '\'', '\\']);
     let len = word
         .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
@@ -404,6 +408,10 @@ mod tests {
                 "x\ncat <<'EOF' > D\nFROM a\nRUN y\nEOF\nFROM b\ncat <<-X\nno\nFROM c\nX\ndocker build - <<E\nARG d\n"
             ),
             ["FROM a\nRUN y\n", "ARG d\n"]
+        );
+        assert_eq!(
+            parts("x = \"\"\"\n# y\nFROM a as b\nRUN y\n\"\"\" + z\nFROM c\n"),
+            ["# y\nFROM a as b\nRUN y\n"]
         );
         for text in [
             "From the beginning",
