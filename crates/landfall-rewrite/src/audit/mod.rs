@@ -231,9 +231,9 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
         let candidates = dockerfile_candidates(text);
         let mut scanned = words();
         // an unknown image is reported where it is used, not also at the default of its argument
+        let used: BTreeSet<&str> = candidates.iter().map(|image| &*image.written).collect();
         scanned.retain(|one| {
-            one.meaning != ReferenceMeaning::Unknown
-                || candidates.iter().all(|image| image.written != one.written)
+            one.meaning != ReferenceMeaning::Unknown || !used.contains(&*one.written)
         });
         (candidates, scanned)
     } else if let Some(list) = nodes::candidates(text).or_else(|| candidates(text)) {
@@ -339,9 +339,11 @@ fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<Au
         },
         ReferenceMeaning::Unknown if inside.is_some() && role.is_image() => decided()?,
         ReferenceMeaning::Unknown if role == ReferenceRole::Literal => decided()?,
-        // a reference that is a whole value was already a candidate
+        // a reference that is a whole value was already a candidate; without a host, it is the
+        // argument of a pull
         ReferenceMeaning::Unknown
-            if role == ReferenceRole::Text && inventory.is_full_name(&written) =>
+            if role == ReferenceRole::Text
+                && (inventory.is_full_name(&written) || !has_host(&written)) =>
         {
             match decided()? {
                 LockCoverage::Missing { why, .. } => LockCoverage::Undecided {
@@ -483,6 +485,22 @@ mod tests {
             ["x/y:1"]
         );
         assert_eq!(missing("Dockerfile", "ARG A=x/y:1\nFROM $A\n"), ["x/y:1"]);
+        for (command, is_sure) in [
+            ("docker pull x/y:1", false),
+            ("kubectl run a --image=x/y:1", true),
+        ] {
+            let run = format!("a: b\nrun: |\n  cd c\n  {command}\n");
+            for (name, text) in [("f.sh", format!("{command}\n")), ("f.yaml", run)] {
+                let found = audit(Path::new(name), &text, &inventory);
+                let found: Vec<_> = found
+                    .iter()
+                    .map(|one| (&*one.reference, one.coverage.is_missing()))
+                    .collect();
+                assert_eq!(found, [("x/y:1", is_sure)], "{text}");
+            }
+        }
+        let other = "docker pull x/y\ndocker run x/y:1\n";
+        assert_eq!(audit(Path::new("f.sh"), other, &inventory), []);
         let id = "0".repeat(64);
         for id in [&*id, &format!("sha256:{id}")] {
             assert_eq!(missing("f.yaml", &format!("x: docker://{id}")), [""; 0]);

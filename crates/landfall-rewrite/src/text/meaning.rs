@@ -1,6 +1,7 @@
 //! Decides the meaning of a word of a text, by the text around it.
 
 use super::dockerfile::directive;
+use super::image_command::{CommandImage, image_after};
 use super::terraform::AddressedChart;
 use super::variables::reference_at;
 use super::{ReferenceWord, TextMarks, WordEnd, begins, end};
@@ -80,9 +81,14 @@ fn whole(
         pin(word).is_empty() && role != ReferenceRole::Container && key.is_some_and(has_tag_beside);
     match settings.index.lookup(word, role, settings.options.pin) {
         ReferenceLookup::Unknown => {
-            let meaning = unknown(settings, word, role)?;
-            let is_named = key.is_some_and(is_image_key) || role == ReferenceRole::Container;
-            let is_certain = is_named || is_in_call(&text[..span.start]);
+            let before = &text[..span.start];
+            let is_candidate = settings.report_unknown && is_pinned(word);
+            let command = is_candidate.then(|| image_after(before)).flatten();
+            let meaning = unknown(settings, word, role, command.is_some())?;
+            let is_certain = key.is_some_and(is_image_key)
+                || role == ReferenceRole::Container
+                || command == Some(CommandImage::OfFlag)
+                || is_in_call(before);
             let role = match meaning {
                 ReferenceMeaning::Unknown if is_certain => ReferenceRole::Literal,
                 _ => role,
@@ -161,11 +167,13 @@ fn is_in_call(before: &str) -> bool {
             .is_some_and(|open| !near[open..].contains("}}"))
 }
 
-/// The meaning of a word that the index does not know.
+/// The meaning of a word that the index does not know. `is_of_command` says whether it is an image
+/// by the command in which it is.
 fn unknown(
     settings: &ScanSettings<'_>,
     word: &str,
     role: ReferenceRole,
+    is_of_command: bool,
 ) -> Option<ReferenceMeaning> {
     let name = &word[..word.len() - pin(word).len()];
     if word.parse::<ImageRef>().is_err() && settings.index.tags(name, role).is_some() {
@@ -173,7 +181,7 @@ fn unknown(
     }
     let is_reference = match role {
         ReferenceRole::Container => word.parse::<ImageRef>().is_ok() && !is_container_id(word),
-        _ => looks_like_reference(word),
+        _ => is_of_command || looks_like_reference(word),
     };
     (settings.report_unknown && is_reference).then_some(ReferenceMeaning::Unknown)
 }

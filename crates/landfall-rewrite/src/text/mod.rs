@@ -4,6 +4,7 @@
 mod dockerfile;
 #[cfg(test)]
 mod dockerfile_tests;
+mod image_command;
 mod meaning;
 #[cfg(test)]
 mod pattern_tests;

@@ -1,0 +1,108 @@
+//! Finds the images of commands, which may have no host: the argument of a pull (`docker pull
+//! a/b:1`), and the value of a flag (`--image=a/b:1`).
+
+/// Programs whose command `pull` has an image as its argument.
+const TOOLS: [&str; 7] = [
+    "docker", "podman", "nerdctl", "crictl", "ctr", "buildah", "k3s",
+];
+
+/// Words between the name of a program and `pull`.
+const SUBCOMMANDS: [&str; 5] = ["image", "images", "i", "ctr", "crictl"];
+
+/// Flags whose value is the next word.
+const FLAGS_WITH_VALUE: [&str; 5] = ["--platform", "--namespace", "-n", "--user", "-u"];
+
+/// The number of bytes that are searched before a word. Without a limit, a long line of words would
+/// take quadratic time.
+const COMMAND_BYTES: usize = 512;
+
+/// How a command names the image that follows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CommandImage {
+    /// As the argument of a pull. The script may build it as well.
+    Pulled,
+    /// As the value of a flag.
+    OfFlag,
+}
+
+/// How the command at the end of `before`, the text before a word, names the word as an image.
+pub(super) fn image_after(before: &str) -> Option<CommandImage> {
+    let near = before.ceil_char_boundary(before.len().saturating_sub(COMMAND_BYTES));
+    let line = before[near..].rsplit('\n').next().unwrap_or_default();
+    let line = line.trim_end_matches(['"', '\'']);
+    if let Some(flag) = line.strip_suffix('=') {
+        let flag = flag.rsplit(char::is_whitespace).next().unwrap_or_default();
+        let flag = flag.trim_start_matches(['"', '\'', '[', ',']);
+        let is_image = flag.starts_with("--") && flag.ends_with("image");
+        return is_image.then_some(CommandImage::OfFlag);
+    }
+    let is_pull = line.ends_with([' ', '\t']) && is_pull(line);
+    is_pull.then_some(CommandImage::Pulled)
+}
+
+/// Whether the last command of `line` is a pull without its argument.
+fn is_pull(line: &str) -> bool {
+    let command = line.rsplit([';', '|', '&', '(', '`', '{', '"', '\'']);
+    let mut words = command.take(1).flat_map(str::split_whitespace);
+    let is_tool = |word: &str| {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        TOOLS.contains(&name)
+    };
+    if !words.any(is_tool) {
+        return false;
+    }
+    let mut is_pull = false;
+    let mut is_value = false;
+    for word in words {
+        is_value = match word {
+            _ if is_value => false,
+            _ if word.starts_with('-') => FLAGS_WITH_VALUE.contains(&word),
+            "pull" if !is_pull => {
+                is_pull = true;
+                false
+            }
+            _ if !is_pull && SUBCOMMANDS.contains(&word) => false,
+            _ => return false,
+        };
+    }
+    is_pull && !is_value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CommandImage, image_after};
+
+    #[test]
+    fn the_argument_of_a_pull_and_the_value_of_a_flag_are_images() {
+        for before in [
+            "docker pull ",
+            "x\n  - run: sudo docker pull -q ",
+            "set -e; podman image pull --platform linux/arm64 --quiet ",
+            "/usr/bin/ctr -n k8s.io images pull ",
+            "k3s ctr i pull \"",
+            "docker ps && crictl pull ",
+        ] {
+            assert_eq!(image_after(before), Some(CommandImage::Pulled), "{before}");
+        }
+        for before in ["kubectl run x --image=", "args: [\"--sidecar-image="] {
+            assert_eq!(image_after(before), Some(CommandImage::OfFlag), "{before}");
+        }
+        for before in [
+            "",
+            "docker pull\n",
+            "docker pull",
+            "docker pull a ",
+            "docker run ",
+            "git pull ",
+            "docker run x pull ",
+            "docker pull --platform ",
+            "docker compose pull ",
+            "echo docker; pull ",
+            "image=",
+            "--image-x=",
+            "x--image=",
+        ] {
+            assert_eq!(image_after(before), None, "{before}");
+        }
+    }
+}
