@@ -111,6 +111,40 @@ fn an_audit_takes_linear_time() {
     }
 }
 
+/// Files that are read by their names.
+const FILES: [(&str, TextOfCount); 6] = [
+    ("x.sh", |count| "docker pull -q a:1;".repeat(count)),
+    ("Dockerfile", |count| {
+        (0..count)
+            .map(|n| format!("ARG A{n}=a:{n}\nFROM $A{n}\n"))
+            .collect()
+    }),
+    ("Jenkinsfile", |count| "image 'a:1' ".repeat(count)),
+    ("devcontainer.json", |count| {
+        format!("{{{}}} //", "\"ghcr.io/a/b:1\": {}, ".repeat(count))
+    }),
+    ("x.tf", |count| {
+        "resource \"helm_release\" \"x\" {\n  chart = \"oci://quay.io/a/b\"\n}\n".repeat(count)
+    }),
+    ("helmfile.yaml", |count| {
+        let repositories = "- {name: x, url: 'https://h.test'}\n".repeat(count);
+        let releases = "- {chart: y/z}\n- {chart: x/z}\n".repeat(count);
+        format!("repositories:\n{repositories}releases:\n{releases}")
+    }),
+];
+
+#[test]
+fn an_audit_of_a_file_that_is_read_by_its_name_takes_linear_time() {
+    let lock = lock();
+    let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+    for (name, text) in FILES {
+        assert_linear(1_000, |count| {
+            let found = audit(Path::new(name), &text(count), &inventory);
+            assert!(found.len() >= count, "{name}: {}", found.len());
+        });
+    }
+}
+
 /// A lock with an image and ten files.
 fn lock() -> Lock {
     let digest = Digest::sha256(b"x");

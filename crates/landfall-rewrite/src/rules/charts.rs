@@ -178,6 +178,10 @@ impl<'s> NamedChart<'s> {
     }
 }
 
+/// The number of Helmfile's repositories in which that of a release is searched. Without a limit,
+/// many releases and repositories would take quadratic time.
+const MAX_REPOSITORIES: usize = 1_000;
+
 /// The chart of one of Helmfile's `releases`, whose repository is in the `repositories` of the same
 /// document.
 fn released_chart<'s>(
@@ -196,7 +200,8 @@ fn released_chart<'s>(
     else {
         return None;
     };
-    let mut repositories = items.iter().filter_map(|item| match item {
+    let items = items.iter().take(MAX_REPOSITORIES);
+    let mut repositories = items.filter_map(|item| match item {
         YamlNode::Mapping(YamlMapping { entries, .. }) => Some(entries),
         _ => None,
     });

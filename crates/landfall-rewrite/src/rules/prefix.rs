@@ -35,13 +35,14 @@ pub(super) fn prefix_references<'s>(
 ) -> Vec<usize> {
     let mut found = in_two_parts(collector, members);
     found.extend(calico_registry(collector, members));
+    let own = found.clone();
     let mut neighbours = None;
     for (at, YamlEntry { key, value: node }) in members.entries.iter().enumerate() {
         let (Some(key), Some(scalar)) = (key.scalar(), node.scalar()) else {
             continue;
         };
         let needs_names = NEEDS_NAMES.contains(&&*key.value);
-        let is_taken = taken.binary_search(&at).is_ok() || found.contains(&at);
+        let is_taken = taken.binary_search(&at).is_ok() || own.contains(&at);
         if !(needs_names || is_prefix_key(&key.value)) || is_taken {
             continue;
         }
