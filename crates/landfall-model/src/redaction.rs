@@ -11,18 +11,46 @@ pub fn redact_userinfo(text: &str) -> String {
     }
 }
 
-/// The length in bytes of the user name and password at the start of `rest`, the text after `://`.
-/// `None` if `rest` has none.
-///
-/// A single quote may quote the URL, but it does not end them, because RFC 3986 (3.2.1) allows it
-/// in both. `?`, `#` and `/` do not end them either, because a password may contain them unencoded.
-/// A `/` may belong to a password only after a `:` that no port follows: otherwise the `@` after
-/// the `/` may be part of a path.
-pub(crate) fn userinfo_length(rest: &str) -> Option<usize> {
-    userinfo_length_in_url(&rest[..rest.find(cannot_be_in_url).unwrap_or(rest.len())])
+/// Finds the user names and passwords of the URLs in a text. The text may be one long run of
+/// `://`, so each run of characters that a URL may have is searched only once.
+pub(crate) struct UserinfoSearch<'t> {
+    text: &'t str,
+    /// The end of the run that was searched last.
+    run_end: usize,
+    /// The last `@` in that run.
+    last_at: Option<usize>,
 }
 
-/// Like [`userinfo_length`], for a text that is a URL without its scheme.
+impl<'t> UserinfoSearch<'t> {
+    /// Nothing of `text` has been searched yet.
+    pub(crate) fn new(text: &'t str) -> UserinfoSearch<'t> {
+        UserinfoSearch {
+            text,
+            run_end: 0,
+            last_at: None,
+        }
+    }
+
+    /// The length in bytes of the user name and password at `start`, the position after `://`.
+    /// `None` if there are none. Each call needs a `start` after that of the last one.
+    ///
+    /// A single quote may quote the URL, but it does not end them, because RFC 3986 (3.2.1) allows
+    /// it in both. `?`, `#` and `/` do not end them either, because a password may contain them
+    /// unencoded. A `/` may belong to a password only after a `:` that no port follows: otherwise
+    /// the `@` after the `/` may be part of a path.
+    pub(crate) fn length(&mut self, start: usize) -> Option<usize> {
+        if start >= self.run_end {
+            let rest = &self.text[start..];
+            let run = &rest[..rest.find(cannot_be_in_url).unwrap_or(rest.len())];
+            self.run_end = start + run.len();
+            self.last_at = run.rfind('@').map(|at| start + at);
+        }
+        self.last_at.filter(|at| *at >= start)?;
+        userinfo_length_in_url(&self.text[start..self.run_end])
+    }
+}
+
+/// Like [`UserinfoSearch::length`], for a text that is a URL without its scheme.
 fn userinfo_length_in_url(url: &str) -> Option<usize> {
     let authority = &url[..url.find('/').unwrap_or(url.len())];
     let has_port = authority.rsplit_once(':').is_none_or(|(_, port)| {
@@ -57,33 +85,31 @@ pub fn redact_document(text: &str) -> String {
 /// are kept.
 fn redact(text: &str, is_public: impl Fn(&str, &str) -> bool) -> String {
     let mut redacted = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find("://") {
-        let (before, after) = rest.split_at(at);
-        let after = &after["://".len()..];
-        redacted += before;
-        let host = userinfo_length(after)
-            .filter(|host| !is_public(&redacted, &after[..*host]))
+    let mut search = UserinfoSearch::new(text);
+    let mut done = 0;
+    while let Some(at) = text[done..].find("://") {
+        redacted += &text[done..done + at];
+        let start = done + at + "://".len();
+        let host = search
+            .length(start)
+            .filter(|host| !is_public(&redacted, &text[start..start + *host]))
             .unwrap_or(0);
         redacted += "://";
         if host > 0 {
             redacted += "***";
         }
-        let after = &after[host..];
+        let after = &text[start + host..];
         // another `://` may follow without a blank
         let next = after.find("://").unwrap_or(after.len());
-        let end = after
-            .find(cannot_be_in_url)
-            .unwrap_or(after.len())
-            .min(next);
-        let (url, after) = after.split_at(end);
+        let end = after[..next].find(cannot_be_in_url).unwrap_or(next);
+        let url = &after[..end];
         let (address, query) = url.split_at(url.find(['?', '#']).unwrap_or(url.len()));
         redacted += address;
         let values: Vec<String> = query.split('&').map(redact_value).collect();
         redacted += &values.join("&");
-        rest = after;
+        done = start + host + end;
     }
-    redacted += rest;
+    redacted += &text[done..];
     redacted
 }
 
@@ -152,6 +178,7 @@ fn is_secret(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::growth::assert_linear;
 
     #[test]
     fn secrets_in_the_urls_of_a_text_are_masked() {
@@ -197,6 +224,18 @@ mod tests {
             ("://", "://"),
         ] {
             assert_eq!(redact_urls(text), shown);
+        }
+    }
+
+    #[test]
+    fn many_schemes_without_a_blank_take_linear_time() {
+        for end in ["", "@h", "x@"] {
+            assert_linear(20_000, |count| {
+                drop(redact_urls(&format!("{}{end}", "://".repeat(count))));
+            });
+            assert_linear(20_000, |count| {
+                drop(redact_document(&format!("{}{end}", "ssh://".repeat(count))));
+            });
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::source_text::LineIndex;
 use crate::Failure;
-use crate::redaction::userinfo_length;
+use crate::redaction::UserinfoSearch;
 use crate::report::one_line;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::fmt;
@@ -96,11 +96,13 @@ impl MaskedText {
             text: String::with_capacity(text.len()),
             cuts: Vec::new(),
         };
+        let mut search = UserinfoSearch::new(text);
         let mut done = 0;
         for (scheme, _) in text.match_indices("://") {
             let start = scheme + 3;
-            if let Some(at) = userinfo_length(&text[start..])
-                && start >= done
+            // the rest of a password may contain `://`, too
+            if start >= done
+                && let Some(at) = search.length(start)
             {
                 masked.text.push_str(&text[done..start]);
                 masked.text.push_str(MASK);
@@ -131,6 +133,7 @@ impl From<Box<Diagnostic>> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::growth::assert_linear;
 
     fn shown(text: &str, word: &str) -> String {
         let start = text.find(word).unwrap();
@@ -155,6 +158,15 @@ m.yaml:2:5: error: it is wrong
   |
   = help: write it right";
         assert_eq!(shown("a: 1\né: [word]\n", "word"), expected);
+    }
+
+    #[test]
+    fn many_schemes_without_a_blank_take_linear_time() {
+        for end in ["", "@", "@and more"] {
+            assert_linear(20_000, |count| {
+                drop(MaskedText::new(&format!("{}{end}", "://".repeat(count))));
+            });
+        }
     }
 
     #[test]
