@@ -9,6 +9,9 @@ use landfall_model::{Digest, Failure, is_web_url, without_bom};
 
 const WHAT: &str = "repomd.xml";
 
+/// The maximum number of indexes that a `repomd.xml` may list. Fedora lists 20.
+const MAX_INDEXES: usize = 1_000;
+
 /// The content of a `repomd.xml`: the indexes of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repomd {
@@ -41,7 +44,7 @@ impl Repomd {
     /// Parses the content of a `repomd.xml`.
     ///
     /// # Errors
-    /// If the file is not a complete `repomd.xml`.
+    /// If the file is not a complete `repomd.xml`, or lists too many indexes.
     pub fn parse(bytes: &[u8]) -> Result<Repomd, Failure> {
         let mut listed = Vec::new();
         let mut one = RepomdEntry::default();
@@ -75,7 +78,13 @@ impl Repomd {
                     // like for dnf, a size that is not a number counts as not listed
                     "size" => one.size = text.parse().ok(),
                     "open-size" => one.open_size = text.parse().ok(),
-                    "data" => listed.push(std::mem::take(&mut one)),
+                    "data" => {
+                        if listed.len() == MAX_INDEXES {
+                            let why = format!("it lists more than {MAX_INDEXES} indexes");
+                            return Err(malformed(WHAT, why));
+                        }
+                        listed.push(std::mem::take(&mut one));
+                    }
                     _ => {}
                 },
             }
@@ -426,6 +435,14 @@ mod tests {
         ] {
             assert!(Repomd::parse(text.as_bytes()).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn the_number_of_indexes_is_limited() {
+        let text = |count: usize| format!("<repomd>{}</repomd>", "<data type='x'/>".repeat(count));
+        assert!(Repomd::parse(text(MAX_INDEXES).as_bytes()).is_ok());
+        let error = Repomd::parse(text(MAX_INDEXES + 1).as_bytes()).unwrap_err();
+        assert!(error.message.contains("more than 1000 indexes"), "{error}");
     }
 
     #[test]
