@@ -21,6 +21,8 @@ const HEADER_START: usize = 16;
 const SIGNATURES_OF_HEADER: [u32; 2] = [267, 268];
 /// Tag in the signature header: any number of signatures of the main header in base64 (RPM 6).
 const OPENPGP: u32 = 278;
+/// The maximum number of signatures of a package: verifying each one reads the whole main header.
+const MAX_SIGNATURES: usize = 32;
 /// Tags in the signature header: signatures by RSA and by DSA of main header and payload together.
 /// RPM made these signatures before 4.14.
 const OLD_SIGNATURES: [u32; 2] = [1002, 1005];
@@ -61,6 +63,11 @@ pub fn verify_package(
         use base64::Engine as _;
         base64::engine::general_purpose::STANDARD.decode(text).ok()
     }));
+    if found.len() > MAX_SIGNATURES {
+        return Err(Failure::failed(format!(
+            "it has more than {MAX_SIGNATURES} signatures"
+        )));
+    }
     let has_old = OLD_SIGNATURES
         .iter()
         .any(|tag| signatures.binary(*tag).is_some());
@@ -307,6 +314,32 @@ mod tests {
         let more = [whole.as_slice(), b"x"].concat();
         let error = verified(&more, "key.asc").unwrap_err();
         assert_eq!(error.message, OTHER_PAYLOAD);
+    }
+
+    #[test]
+    fn the_number_of_signatures_is_limited() {
+        let signed = file("signed.rpm");
+        let signatures = RpmHeader::read(&mut &signed[LEAD..], &Limits::default()).unwrap();
+        let rest = &signed[LEAD + signatures.bytes.len().next_multiple_of(8)..];
+        // a signature header that has only `count` texts `AA==`
+        let with_texts = |count: usize| {
+            let mut package = signed[..LEAD].to_vec();
+            package.extend(HEADER_MAGIC);
+            for number in [1, 5 * count as u32, OPENPGP, 8, 0, count as u32] {
+                package.extend(number.to_be_bytes());
+            }
+            package.extend(b"AA==\0".repeat(count));
+            package.resize(LEAD + (package.len() - LEAD).next_multiple_of(8), 0);
+            [package.as_slice(), rest].concat()
+        };
+        let error = |count| {
+            verified(&with_texts(count), "key.asc")
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(error(0), NOT_SIGNED);
+        assert!(!error(32).contains("more than"), "{}", error(32));
+        assert_eq!(error(33), "it has more than 32 signatures");
     }
 
     #[test]
