@@ -125,18 +125,33 @@ pub enum TarForm {
 /// # Errors
 /// Fails if `bytes` are not a gzipped tar or exceed the budget, or if a name is unsafe or repeated.
 pub fn unpack(bytes: &[u8], budget: &mut ArchiveBudget) -> Result<UnpackedFiles, Failure> {
+    unpack_members(bytes, budget, false)
+}
+
+/// Like [`unpack`]. If `is_chart` is set, returns only files in top-level folders, by their paths
+/// below these.
+fn unpack_members(
+    bytes: &[u8],
+    budget: &mut ArchiveBudget,
+    is_chart: bool,
+) -> Result<UnpackedFiles, Failure> {
     let mut files = UnpackedFiles::new();
     budget.members(bytes, TarForm::Members, |entry| {
         if !entry.header().entry_type().is_file() {
             return Ok(());
         }
-        let name = safe_name(&entry.path_bytes())?;
+        let member = safe_name(&entry.path_bytes())?;
+        let name = match member.split_once('/') {
+            Some((_, below)) if is_chart => below,
+            None if is_chart => return Ok(()),
+            _ => member.as_str(),
+        };
         let mut content = Vec::new();
         entry
             .read_to_end(&mut content)
             .map_err(unreadable_archive)?;
         let is_metadata = name.rsplit('/').next() == Some("Chart.yaml");
-        match files.insert(name.clone(), content) {
+        match files.insert(name.to_owned(), content) {
             Some(_) if is_metadata => Err(Failure::usage(format!(
                 "it contains '{name}' twice, which helm would merge"
             ))),
@@ -179,13 +194,9 @@ fn safe_name(bytes: &[u8]) -> Result<String, Failure> {
 /// # Errors
 /// Fails as [`unpack`] does.
 pub fn unpack_chart(archive: &[u8], budget: &mut ArchiveBudget) -> Result<UnpackedFiles, Failure> {
-    let files = unpack(archive, budget)?;
-    // the top-level folder has the name of the chart, or any other name
-    let files = files.into_iter().filter_map(|(path, content)| {
-        let (_, below) = path.split_once('/')?;
-        Some((below.to_owned(), content))
-    });
-    Ok(files.collect())
+    // the top-level folder has the name of the chart, or any other name; for helm, files of several
+    // folders are those of one chart, in the order of the archive
+    unpack_members(archive, budget, true)
 }
 
 /// A chart that is bundled in another one: an archive or a folder.
@@ -304,6 +315,24 @@ mod tests {
             .map(|(name, text)| (&**name, &**text))
             .collect();
         assert_eq!(found, [("a/b", &b"2"[..]), ("a/c", b"3")]);
+    }
+
+    #[test]
+    fn several_top_level_folders_are_one_chart() {
+        let chart = |members: &[TarMember<'_>]| {
+            unpack_chart(&tgz(members), &mut ArchiveBudget::new(&Limits::default()))
+        };
+        let files = chart(&[
+            ("z/Chart.yaml", b'0', b"1"),
+            ("z/a", b'0', b"2"),
+            ("b/a", b'0', b"3"),
+            ("c", b'0', b"4"),
+        ]);
+        let files = files.unwrap();
+        assert_eq!(files["a"], b"3", "the last one in the archive");
+        assert_eq!(files.len(), 2);
+        let twice = chart(&[("z/Chart.yaml", b'0', b"1"), ("b/Chart.yaml", b'0', b"2")]);
+        assert!(twice.unwrap_err().message.contains("'Chart.yaml' twice"));
     }
 
     #[test]
