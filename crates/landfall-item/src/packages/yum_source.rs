@@ -7,8 +7,8 @@ use super::resolvable::{MirrorsRequest, PackageSourceRequest};
 use crate::resolver::{ResolveError, Resolver};
 use bytes::Bytes;
 use landfall_http::ErrorKind;
-use landfall_model::Digest;
 use landfall_model::sign::SignatureTime;
+use landfall_model::{Algorithm, Digest};
 use landfall_packages::file_url;
 use landfall_packages::yum::{
     MirrorList, PackedIndex, Repomd, RepomdIndex, SourceMetadata, read_mirrors,
@@ -169,7 +169,7 @@ async fn fetch_repomd_at(
         .small_file(&file_url(url, REPOMD), limit, None)
         .await?;
     if let Some(digests) = &urls.repomd
-        && !digests.iter().any(|digest| digest.matches(&bytes))
+        && !is_one_of(&bytes, digests)
     {
         let why = "none of its digests is that of repomd.xml, which is outdated or was changed";
         return Err(ResolveError::from(why).about("the metalink"));
@@ -209,6 +209,14 @@ async fn fetch_repomd_at(
         signature,
         repomd,
     })
+}
+
+/// Whether `bytes` have one of `digests`. A metalink may list any number of them, so the bytes are
+/// not hashed for each.
+fn is_one_of(bytes: &[u8], digests: &[Digest]) -> bool {
+    [Algorithm::Sha256, Algorithm::Sha512]
+        .into_iter()
+        .any(|algorithm| digests.contains(&Digest::compute(algorithm, bytes)))
 }
 
 impl YumRepository {
@@ -400,4 +408,28 @@ async fn fetch_list(resolver: &Resolver, url: &str) -> Result<MirrorList, Resolv
         .shared_file(url, resolver.limits().document_bytes)
         .await?;
     Ok(read_mirrors(&bytes)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_model::document::growth::assert_linear;
+
+    #[test]
+    fn a_file_is_compared_with_many_digests_in_linear_time() {
+        let digests = |count: usize| {
+            let digests = (0..count).map(|number| Digest::sha256(&number.to_le_bytes()));
+            digests.collect::<Vec<Digest>>()
+        };
+        let mut known = digests(3);
+        assert!(!is_one_of(b"text", &known));
+        for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
+            known.push(Digest::compute(algorithm, b"text"));
+            assert!(is_one_of(b"text", &known));
+            known.pop();
+        }
+        assert_linear(300, |size| {
+            assert!(!is_one_of(&vec![0_u8; 100 * size], &digests(size)));
+        });
+    }
 }
