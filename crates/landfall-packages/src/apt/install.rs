@@ -12,6 +12,7 @@ use super::universe::{
     Universe,
 };
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 impl<'u, 't> Marking<'u, 't> {
     /// Whether the candidate of `package` can be installed. No planned version for another
@@ -310,29 +311,37 @@ impl<'t> Marking<'_, 't> {
         parent: AptVersionId,
         which: MarkedVersion,
     ) -> Vec<AptVersionId> {
+        let mut found: Vec<AptVersionId> = self.each_matching(group, parent, which).collect();
+        remove_repeated(&mut found);
+        found
+    }
+
+    /// Iterates over the versions of [`matching`](Self::matching). A version may be repeated, for
+    /// example if several alternatives match it.
+    fn each_matching(
+        &self,
+        group: &[AptRelation<'t>],
+        parent: AptVersionId,
+        which: MarkedVersion,
+    ) -> impl Iterator<Item = AptVersionId> {
         let own = self.architecture(parent);
         let name = self.universe.name_of(parent);
-        let mut found = Vec::new();
-        for relation in group {
+        group.iter().flat_map(move |relation| {
             let packages = self.universe.packages_of(relation.name).iter();
-            let real = packages.filter_map(|package| self.states[*package as usize].version(which));
+            let real =
+                packages.filter_map(move |package| self.states[*package as usize].version(which));
             let provided = self
                 .universe
                 .providers_of(relation.name)
                 .map(|provide| provide.by);
-            let provided = provided.filter(|by| self.state_of(*by).version(which) == Some(*by));
-            for version in real.chain(provided) {
+            let provided =
+                provided.filter(move |by| self.state_of(*by).version(which) == Some(*by));
+            real.chain(provided).filter(move |version| {
                 // a package never conflicts with itself or a virtual package of its own name
-                let is_self = relation.is_negative() && self.universe.name_of(version) == name;
-                if !is_self
-                    && !found.contains(&version)
-                    && self.universe.fulfils(relation, own, version)
-                {
-                    found.push(version);
-                }
-            }
-        }
-        found
+                let is_self = relation.is_negative() && self.universe.name_of(*version) == name;
+                !is_self && self.universe.fulfils(relation, own, *version)
+            })
+        })
     }
 
     /// Whether a relation of `parent` holds with the versions that `which` selects.
@@ -342,7 +351,7 @@ impl<'t> Marking<'_, 't> {
         parent: AptVersionId,
         which: MarkedVersion,
     ) -> bool {
-        let is_there = !self.matching(group, parent, which).is_empty();
+        let is_there = self.each_matching(group, parent, which).next().is_some();
         if group[0].is_negative() {
             !is_there
         } else {
@@ -423,11 +432,12 @@ impl<'t> Marking<'_, 't> {
                 } else {
                     &mut others
                 };
-                if !list.contains(&version) {
-                    list.push(version);
-                }
+                list.push(version);
             }
         }
+        // several alternatives may match one version
+        remove_repeated(&mut upgrades);
+        remove_repeated(&mut others);
         upgrades.append(&mut others);
         if !group[0].is_negative() {
             upgrades.retain(|version| {
@@ -483,6 +493,15 @@ impl<'t> Marking<'_, 't> {
         let mut packages = self.universe.packages_of(name).iter();
         offer.multi_arch == MultiArch::Same
             && packages.any(|package| self.states[*package as usize].current.is_some())
+    }
+}
+
+/// Keeps the first occurrence of each version. A name may have any number of providers, so the list
+/// is not searched for each.
+fn remove_repeated(versions: &mut Vec<AptVersionId>) {
+    if versions.len() > 1 {
+        let mut seen = BTreeSet::new();
+        versions.retain(|version| seen.insert(*version));
     }
 }
 
@@ -569,5 +588,41 @@ impl Universe<'_> {
         // apt_preferences(5): an installed version has the priority 100
         let of_current = (current == Some(version)).then_some(100);
         of_sources.max(of_current).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::marking::AptSettings;
+    use super::*;
+    use landfall_model::document::growth::assert_linear;
+
+    #[test]
+    fn many_providers_of_a_name_are_found_in_linear_time() {
+        let settings = AptSettings {
+            recommends: false,
+            expects_rest: false,
+        };
+        assert_linear(2_000, |count| {
+            let mut text =
+                "Package: app\nVersion: 1\nArchitecture: amd64\nDepends: x, x | y\n\n".to_owned();
+            for number in 0..count {
+                text += &format!(
+                    "Package: p{number}\nVersion: 1\nArchitecture: amd64\nProvides: x, y\n\n"
+                );
+            }
+            let mut universe = Universe::new(&["amd64".to_owned()]);
+            let source = universe.add_source(500);
+            universe.add_index(source, &text);
+            let marking = Marking::new(&universe, settings);
+            let app = universe.candidate(universe.find("app", None).unwrap());
+            let app = app.unwrap();
+            for group in marking.groups(app) {
+                let found = marking.matching(group, app, MarkedVersion::Candidate);
+                assert_eq!(found.len(), count);
+                let found = marking.solutions(group, app, MarkedVersion::Candidate);
+                assert_eq!(found.len(), count);
+            }
+        });
     }
 }
