@@ -8,8 +8,8 @@ use super::marking::{MarkMode, MarkedVersion, Marking};
 use super::reason::{BrokenReason, relation_text};
 use super::relation::{VersionOperator, compare};
 use super::universe::{
-    AptPackageId, AptRelation, AptVersion, AptVersionId, ArchQualifier, MultiArch, RelationKind,
-    Universe,
+    AptPackageId, AptRelation, AptVersion, AptVersionId, ArchQualifier, MultiArch, ProvidedName,
+    RelationKind, Universe,
 };
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -328,18 +328,20 @@ impl<'t> Marking<'_, 't> {
         let name = self.universe.name_of(parent);
         group.iter().flat_map(move |relation| {
             let packages = self.universe.packages_of(relation.name).iter();
-            let real =
-                packages.filter_map(move |package| self.states[*package as usize].version(which));
+            let real = packages
+                .filter_map(move |package| self.states[*package as usize].version(which))
+                .filter(move |version| self.universe.is_named(relation, own, *version));
             let provided = self
                 .universe
                 .providers_of(relation.name)
+                .filter(move |provide| {
+                    self.state_of(provide.by).version(which) == Some(provide.by)
+                        && self.universe.is_provided(relation, own, provide)
+                })
                 .map(|provide| provide.by);
-            let provided =
-                provided.filter(move |by| self.state_of(*by).version(which) == Some(*by));
+            // a package never conflicts with itself or a virtual package of its own name
             real.chain(provided).filter(move |version| {
-                // a package never conflicts with itself or a virtual package of its own name
-                let is_self = relation.is_negative() && self.universe.name_of(*version) == name;
-                !is_self && self.universe.fulfils(relation, own, *version)
+                !relation.is_negative() || self.universe.name_of(*version) != name
             })
         })
     }
@@ -513,21 +515,31 @@ impl Universe<'_> {
     /// Whether `version` satisfies `relation`, by its name or by a name that it provides. `own` is
     /// the architecture of the package that has the relation.
     pub fn fulfils(&self, relation: &AptRelation<'_>, own: u8, version: AptVersionId) -> bool {
+        let mut provides = self.provides_of(version).iter();
+        self.is_named(relation, own, version)
+            || provides.any(|provide| {
+                provide.name == relation.name && self.is_provided(relation, own, provide)
+            })
+    }
+
+    /// Whether `version` satisfies `relation` by its own name.
+    fn is_named(&self, relation: &AptRelation<'_>, own: u8, version: AptVersionId) -> bool {
         let offer = &self.versions[version as usize];
         let known = &self.packages[offer.package as usize];
-        if !Self::fits_architecture(relation, own, offer, known.arch) {
-            return false;
-        }
-        if known.name == relation.name && relation.op.allows(offer.version, relation.version) {
-            return true;
-        }
+        known.name == relation.name
+            && Self::fits_architecture(relation, own, offer, known.arch)
+            && relation.op.allows(offer.version, relation.version)
+    }
+
+    /// Whether `provide`, which has the name in `relation`, satisfies the relation.
+    fn is_provided(&self, relation: &AptRelation<'_>, own: u8, provide: &ProvidedName<'_>) -> bool {
+        let offer = &self.versions[provide.by as usize];
+        let known = &self.packages[offer.package as usize];
         // Debian Policy 7.5: a virtual package without a version satisfies no versioned relation
-        self.provides_of(version).iter().any(|provide| {
-            provide.name == relation.name
-                && (relation.op == VersionOperator::Any
-                    || (!provide.version.is_empty()
-                        && relation.op.allows(provide.version, relation.version)))
-        })
+        Self::fits_architecture(relation, own, offer, known.arch)
+            && (relation.op == VersionOperator::Any
+                || (!provide.version.is_empty()
+                    && relation.op.allows(provide.version, relation.version)))
     }
 
     /// Whether `offer`, a version of the architecture `arch`, may satisfy `relation`
@@ -597,12 +609,35 @@ mod tests {
     use super::*;
     use landfall_model::document::growth::assert_linear;
 
+    const SETTINGS: AptSettings = AptSettings {
+        recommends: false,
+        expects_rest: false,
+    };
+
+    #[test]
+    fn many_names_of_one_provider_are_found_in_linear_time() {
+        assert_linear(2_000, |count| {
+            let names: Vec<String> = (0..count).map(|number| format!("n{number}")).collect();
+            let names = names.join(", ");
+            let text = format!(
+                "Package: app\nVersion: 1\nArchitecture: amd64\nDepends: {names}\n\n\
+                 Package: all\nVersion: 1\nArchitecture: amd64\nProvides: {names}\n\n"
+            );
+            let mut universe = Universe::new(&["amd64".to_owned()]);
+            let source = universe.add_source(500);
+            universe.add_index(source, &text);
+            let marking = Marking::new(&universe, SETTINGS);
+            let app = universe.candidate(universe.find("app", None).unwrap());
+            let app = app.unwrap();
+            assert_eq!(marking.groups(app).count(), count);
+            for group in marking.groups(app) {
+                assert!(marking.is_met(group, app, MarkedVersion::Candidate));
+            }
+        });
+    }
+
     #[test]
     fn many_providers_of_a_name_are_found_in_linear_time() {
-        let settings = AptSettings {
-            recommends: false,
-            expects_rest: false,
-        };
         assert_linear(2_000, |count| {
             let mut text =
                 "Package: app\nVersion: 1\nArchitecture: amd64\nDepends: x, x | y\n\n".to_owned();
@@ -614,7 +649,7 @@ mod tests {
             let mut universe = Universe::new(&["amd64".to_owned()]);
             let source = universe.add_source(500);
             universe.add_index(source, &text);
-            let marking = Marking::new(&universe, settings);
+            let marking = Marking::new(&universe, SETTINGS);
             let app = universe.candidate(universe.find("app", None).unwrap());
             let app = app.unwrap();
             for group in marking.groups(app) {
