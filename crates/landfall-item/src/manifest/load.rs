@@ -1,7 +1,7 @@
 //! Reads manifests from files and folders into a [`MergedManifest`].
 
 use super::import::import_format_of;
-use super::lists::format_of;
+use super::lists::{ImageListFormat, format_of};
 use super::merge::ExpandedManifest;
 use super::schema::{ListEntry, ListFormat, ManifestDocument};
 use super::{MergedManifest, check, merge};
@@ -141,13 +141,7 @@ pub fn load_edited(
         }
         let name = path.display().to_string();
         let content = content(path, edited)?;
-        // a landfall document with an error must not be mistaken for a list
-        let format = if is_document(&content) {
-            None
-        } else {
-            format_of(&content)
-        };
-        if let Some(format) = format {
+        if let Some(format) = plain_list_format(&content) {
             let list = SourceText::plain(name, content);
             all.push(check::plain_list(
                 format,
@@ -189,6 +183,16 @@ fn content(path: &Path, edited: &FileOverrides) -> Result<String, LoadManifestEr
         None => read_text_input(path).map_err(|source| LoadManifestError::open(path, source))?,
     };
     Ok(content.trim_start_matches('\u{feff}').to_owned())
+}
+
+/// The format of a file that is given in place of a manifest, if it is a plain list.
+fn plain_list_format(text: &str) -> Option<&'static ImageListFormat> {
+    // a landfall document with an error must not be mistaken for a list
+    if is_document(text) {
+        None
+    } else {
+        format_of(text)
+    }
 }
 
 /// Whether a text looks like a landfall document, even if it is not valid YAML.
@@ -239,7 +243,7 @@ pub(super) fn each(
             vec![path.clone()]
         } {
             let content = content(&file, edited)?;
-            if !is_folder && !is_document(&content) {
+            if !is_folder && plain_list_format(&content).is_some() {
                 continue;
             }
             let text = SourceText::yaml(file.display().to_string(), content);

@@ -199,6 +199,19 @@ fn a_variable_is_not_an_item_of_its_source() {
     assert!(found.iter().all(|one| one.kind == EntryKind::Variable));
 }
 
+/// JSON is YAML, in which keys may have quotes.
+#[test]
+fn the_versions_of_a_manifest_in_json_are_updatable() {
+    let image = r#"{"ref": "q.io/a:1.2.3", "update": "minor"}"#;
+    let json =
+        format!(r#"{{"apiVersion": "landfall/v1", "kind": "Manifest", "images": [{image}]}}"#);
+    let folder = folder(&[("m.yaml", json.as_str()), ("list.txt", "q.io/b:1\n")]);
+    let paths = ["m.yaml", "list.txt"].map(|name| folder.path().join(name));
+    let found = updatable_versions(&paths, &FileOverrides::default()).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].current, "1.2.3");
+}
+
 #[test]
 fn the_key_of_a_file_may_use_variables() {
     let body = "vars: {k: gone}\nfiles: [{url: 'https://e.org/x', key: '${k}.pub', \
