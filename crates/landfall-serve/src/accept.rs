@@ -122,11 +122,7 @@ async fn serve_stream(
     // from the current state: a reload may have loaded a new certificate
     let acceptor = channels.states.borrow().tls.clone().filter(|_| tls);
     let files = SendfileQueue::default();
-    let stream = TrackedStream {
-        stream,
-        connection: connection.clone(),
-        files: files.clone(),
-    };
+    let stream = TrackedStream::new(stream, connection.clone(), files.clone());
     let Some(acceptor) = acceptor else {
         let protocol = ConnectionProtocol::Plain(files);
         return serve_requests(stream, peer, protocol, channels, connection).await;
@@ -208,11 +204,7 @@ async fn respond(
     let (mut response, permit) = if router::is_about_server(&state, &request) {
         (router::respond_about_server(&state, &request).await, None)
     } else {
-        let request = request.map(|body| {
-            boxed_body(TrackedRequestBody::new(body, move || {
-                connection.waits_for_body();
-            }))
-        });
+        let request = request.map(|body| boxed_body(TrackedRequestBody::new(body, connection)));
         router::respond(state, peer.ip(), request).await
     };
     router::confine(&mut response);

@@ -56,6 +56,8 @@ struct ClientProgress {
     is_unread: bool,
     /// Whether a request waits for bytes of its body that the client has not sent.
     is_body_awaited: bool,
+    /// Whether the current or last request was answered without reading its body to the end.
+    is_body_ignored: bool,
     /// When the server began to wait for the client. `None` while the server itself works.
     waits_since: Option<Instant>,
     /// How long the server has waited in this request before, less the time that the bytes since
@@ -133,6 +135,7 @@ impl ConnectionTable {
                 requests: 0,
                 is_unread: false,
                 is_body_awaited: false,
+                is_body_ignored: false,
                 waits_since: Some(Instant::now()),
                 waited: Duration::ZERO,
             }),
@@ -253,10 +256,21 @@ impl TrackedConnection {
         progress.wait();
     }
 
+    /// Records that the rest of a request's body will not be read.
+    pub(crate) fn ignores_body(&self) {
+        self.progress().is_body_ignored = true;
+    }
+
+    /// Whether the client may still be sending a body that nobody reads.
+    fn has_ignored_body(&self) -> bool {
+        self.progress().is_body_ignored
+    }
+
     /// Counts a request as in progress until the guard is dropped.
     pub(crate) fn begin_request(self: &Arc<TrackedConnection>) -> RequestGuard {
         let mut progress = self.progress();
         progress.requests += 1;
+        progress.is_body_ignored = false;
         progress.restart();
         RequestGuard(self.clone())
     }

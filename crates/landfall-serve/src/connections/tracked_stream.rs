@@ -11,17 +11,62 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
+
+/// How long a client may go on sending a body that nobody reads, after the last answer.
+const LINGER: Duration = Duration::from_secs(2);
 
 /// A TCP stream with its entry in the connection table and the files to send.
 pub(crate) struct TrackedStream {
-    pub(crate) stream: TcpStream,
-    pub(crate) connection: Arc<TrackedConnection>,
-    pub(crate) files: SendfileQueue,
+    stream: TcpStream,
+    connection: Arc<TrackedConnection>,
+    files: SendfileQueue,
+    /// The end of [`LINGER`], once the last answer is sent.
+    lingering: Option<Pin<Box<Sleep>>>,
 }
 
 impl TrackedStream {
+    /// The stream of `connection`, on which `files` are sent in place of placeholder bytes.
+    pub(crate) fn new(
+        stream: TcpStream,
+        connection: Arc<TrackedConnection>,
+        files: SendfileQueue,
+    ) -> TrackedStream {
+        TrackedStream {
+            stream,
+            connection,
+            files,
+            lingering: None,
+        }
+    }
+
+    /// Reads and drops what the client sends of a body that nobody reads, until the client closes
+    /// its side or [`LINGER`] has passed. A socket that is closed before resets the connection, and
+    /// many clients then report the broken connection in place of the answer, which says why the
+    /// body was refused.
+    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if !self.connection.has_ignored_body() || self.connection.must_close() {
+            return Poll::Ready(());
+        }
+        let end = self
+            .lingering
+            .get_or_insert_with(|| Box::pin(sleep(LINGER)));
+        if end.as_mut().poll(context).is_ready() {
+            return Poll::Ready(());
+        }
+        let mut bytes = [0; 8 << 10];
+        loop {
+            let mut buffer = ReadBuf::new(&mut bytes);
+            let read = ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer));
+            if read.is_err() || buffer.filled().is_empty() {
+                return Poll::Ready(());
+            }
+        }
+    }
+
     fn poll_sendfile(&mut self, context: &mut Context<'_>, max: usize) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.stream.poll_write_ready(context))?;
@@ -97,7 +142,8 @@ impl AsyncWrite for TrackedStream {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+        self.poll_linger(context).map(Ok)
     }
 }
 
@@ -180,9 +226,53 @@ impl SendfileQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connections::ConnectionTable;
     use std::fs::File;
-    use tokio::io::AsyncReadExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn a_client_that_is_still_sending_a_refused_body_gets_the_answer() {
+        let table = ConnectionTable::new(1, Duration::from_secs(9), Duration::from_secs(9));
+        let connection = table.add().await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (client, accepted) = tokio::join!(
+            TcpStream::connect(listener.local_addr().unwrap()),
+            listener.accept()
+        );
+        let (mut client, (stream, _)) = (client.unwrap(), accepted.unwrap());
+        connection.ignores_body();
+        let mut server = TrackedStream::new(stream, connection.clone(), SendfileQueue::default());
+        let answering = async move {
+            server.write_all(b"refused").await.unwrap();
+            server.shutdown().await.unwrap();
+        };
+        let sending = async move {
+            client.write_all(&vec![0; 4 << 20]).await.unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.unwrap();
+            answer
+        };
+        let ((), answer) = tokio::join!(answering, sending);
+        assert_eq!(answer, "refused");
+    }
+
+    #[tokio::test]
+    async fn a_connection_whose_bodies_were_read_closes_at_once() {
+        let table = ConnectionTable::new(1, Duration::from_secs(9), Duration::from_secs(9));
+        let connection = table.add().await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (client, accepted) = tokio::join!(
+            TcpStream::connect(listener.local_addr().unwrap()),
+            listener.accept()
+        );
+        let (_client, (stream, _)) = (client.unwrap(), accepted.unwrap());
+        connection.ignores_body();
+        drop(connection.begin_request());
+        let mut server = TrackedStream::new(stream, connection.clone(), SendfileQueue::default());
+        let closed = tokio::time::timeout(LINGER / 4, server.shutdown()).await;
+        closed.unwrap().unwrap();
+    }
 
     #[tokio::test]
     async fn runs_are_sent_in_order_and_a_file_that_ends_early_is_an_error() {

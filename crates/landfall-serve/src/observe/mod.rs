@@ -6,7 +6,7 @@ mod misses;
 use self::access_log::{CompletedRequest, combined_log_line};
 use self::misses::MissList;
 use crate::body::{Body, BodyError, boxed_body};
-use crate::connections::{RequestGuard, RequestPermit};
+use crate::connections::{RequestGuard, RequestPermit, TrackedConnection};
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
@@ -95,20 +95,27 @@ impl RequestObserver {
     }
 }
 
-/// The body of a request.
-pub(crate) struct TrackedRequestBody<F> {
+/// The body of a request. It tells the connection when the next bytes have not arrived yet, and
+/// when the rest of the body will not be read.
+pub(crate) struct TrackedRequestBody {
     body: Incoming,
-    on_wait: F,
+    connection: Arc<TrackedConnection>,
+    /// Whether the body was read to its end.
+    has_ended: bool,
 }
 
-impl<F: Fn()> TrackedRequestBody<F> {
-    /// Calls `on_wait` whenever the next bytes have not arrived yet.
-    pub(crate) fn new(body: Incoming, on_wait: F) -> TrackedRequestBody<F> {
-        TrackedRequestBody { body, on_wait }
+impl TrackedRequestBody {
+    /// The body of a request on `connection`.
+    pub(crate) fn new(body: Incoming, connection: Arc<TrackedConnection>) -> TrackedRequestBody {
+        TrackedRequestBody {
+            has_ended: body.is_end_stream(),
+            body,
+            connection,
+        }
     }
 }
 
-impl<F: Fn() + Unpin> HttpBody for TrackedRequestBody<F> {
+impl HttpBody for TrackedRequestBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -117,8 +124,9 @@ impl<F: Fn() + Unpin> HttpBody for TrackedRequestBody<F> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let result = Pin::new(&mut self.body).poll_frame(context);
-        if result.is_pending() {
-            (self.on_wait)();
+        match &result {
+            Poll::Pending => self.connection.waits_for_body(),
+            Poll::Ready(frame) => self.has_ended = frame.is_none() || self.body.is_end_stream(),
         }
         result
     }
@@ -129,6 +137,14 @@ impl<F: Fn() + Unpin> HttpBody for TrackedRequestBody<F> {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+impl Drop for TrackedRequestBody {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.connection.ignores_body();
+        }
     }
 }
 
