@@ -128,6 +128,23 @@ fn a_quota_is_enforced_reported_and_freed_by_deletion() {
 }
 
 #[test]
+fn an_upload_that_does_not_fit_leaves_its_room_to_others() {
+    let place = Place::new();
+    let server = serve(&place, &["--max-bytes", "2MiB"]);
+    let begun = request("POST", &server.address, "/v2/a/blobs/uploads/", &[], b"");
+    let location = begun.header("location").unwrap();
+    let chunk = noise(1, 1_500_000);
+    for status in [202, 403, 404] {
+        let sent = request("PATCH", &server.address, location, &[], &chunk);
+        assert_eq!(sent.status, status, "{}", sent.text());
+    }
+    let metrics = get(&server.address, "/metrics");
+    assert!(metrics.text().contains("\nlandfall_writable_bytes 0\n"));
+    assert!(metrics.text().contains("\nlandfall_uploads 0\n"));
+    put_blob(&server.address, "b", &sha256(&chunk), &chunk);
+}
+
+#[test]
 fn commands_for_stores_refuse_the_folder_of_pushed_content() {
     let place = Place::new();
     let server = serve(&place, &[]);

@@ -8,7 +8,7 @@ use crate::response::{
 };
 use crate::route::query_value;
 use crate::state::ServerState;
-use crate::upload_sessions::{LockedUpload, shared_upload, unknown_upload};
+use crate::upload_sessions::{LockedUpload, PushedUpload, shared_upload, unknown_upload};
 use crate::writable::{IncomingBlob, WritableStore, WritableStoreError};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -83,7 +83,7 @@ pub(crate) async fn resume_upload(
         Method::PATCH => {
             let slot = session.incoming.clone().lock_owned().await;
             let received = receive(&state, &store, slot, name, &parts.headers, body).await;
-            session.touch();
+            after_request(&state, &session, id, &received);
             let size = received?.as_ref().ok_or_else(unknown_upload)?.size;
             Ok(upload_status(StatusCode::ACCEPTED, name, id, size))
         }
@@ -100,7 +100,7 @@ pub(crate) async fn resume_upload(
                 incoming.expect_algorithm(digest.algorithm());
             }
             let received = receive(&state, &store, slot, name, &parts.headers, body).await;
-            session.touch();
+            after_request(&state, &session, id, &received);
             let mut slot = received?;
             let incoming = slot.take().ok_or_else(unknown_upload)?;
             state.uploads.remove(id);
@@ -115,6 +115,32 @@ pub(crate) async fn resume_upload(
             let size = slot.as_ref().ok_or_else(unknown_upload)?.size;
             Ok(upload_status(StatusCode::NO_CONTENT, name, id, size))
         }
+    }
+}
+
+/// Restarts the expiry of the upload `id` after a request. If bytes of the request could not be
+/// stored, removes the upload with the bytes that it has: until it expired, they would leave no
+/// room for other pushes. An upload without bytes stays.
+fn after_request(
+    state: &ServerState,
+    session: &PushedUpload,
+    id: &str,
+    received: &Result<LockedUpload, RequestError>,
+) {
+    session.touch();
+    let has_no_room = received.as_ref().is_err_and(|error| {
+        // a full quota, or a disk that cannot be written to
+        matches!(
+            error.status,
+            StatusCode::FORBIDDEN | StatusCode::INTERNAL_SERVER_ERROR
+        )
+    });
+    let has_bytes = || {
+        let slot = session.incoming.try_lock();
+        slot.is_ok_and(|slot| slot.as_ref().is_some_and(|incoming| incoming.size > 0))
+    };
+    if has_no_room && has_bytes() {
+        state.uploads.remove(id);
     }
 }
 

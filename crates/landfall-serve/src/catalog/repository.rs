@@ -1,7 +1,9 @@
 //! One repository of the bundles: its tags, manifests and referrers.
 
 use crate::response::RequestError;
-use landfall_model::{Descriptor, Digest, host_component, is_repository, read_referrer};
+use landfall_model::{
+    Descriptor, Digest, alias_hosts, canonical_host, host_component, is_repository, read_referrer,
+};
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -126,12 +128,41 @@ pub(crate) fn repository_of_host(host: &str, repository: &str) -> String {
     format!("{}/{repository}", host_component(host))
 }
 
-/// The names under which `name` of the host `ns` may have been pushed: with the host in front, and
-/// without it, as images are pushed to a registry that mirrors only that host.
+/// The names under which `name` of the host `ns` may have been pushed: with the host or one of its
+/// aliases in front, and without it, as images are pushed to a registry that mirrors only that
+/// host.
 pub(crate) fn pushed_names(name: &str, ns: Option<&str>) -> Vec<String> {
-    // the name with the host comes first, because it cannot mean another image
-    let with_host = ns
-        .map(|host| repository_of_host(&host.to_ascii_lowercase(), name))
-        .filter(|full| is_repository(full));
-    with_host.into_iter().chain([name.to_owned()]).collect()
+    let with_host = |host: &str| {
+        let full = repository_of_host(host, name);
+        is_repository(&full).then_some(full)
+    };
+    let mut names = Vec::new();
+    // the names with a host come first, because they cannot mean another image
+    if let Some(host) = ns.map(str::to_ascii_lowercase) {
+        let host = canonical_host(&host);
+        names.extend(with_host(host));
+        names.extend(alias_hosts(host).filter_map(with_host));
+    }
+    names.push(name.to_owned());
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pushed_content_is_found_by_the_other_names_of_its_host() {
+        for (ns, names) in [
+            (None, &["a/b"][..]),
+            (Some("Quay.io"), &["quay.io/a/b", "a/b"][..]),
+            (Some("registry-1.docker.io"), &["docker.io/a/b", "a/b"][..]),
+            (
+                Some("k8s.gcr.io"),
+                &["k8s.gcr.io/a/b", "registry.k8s.io/a/b", "a/b"][..],
+            ),
+        ] {
+            assert_eq!(pushed_names("a/b", ns), names, "{ns:?}");
+        }
+    }
 }
