@@ -189,6 +189,10 @@ def pairs(work, only):
                 skipped(name, error)
 
 
+# without a proxy of the environment
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
 class Registry:
     """docker-registry on loopback."""
 
@@ -211,7 +215,7 @@ class Registry:
 
     def get(self, path, accept="application/vnd.oci.image.manifest.v1+json"):
         headers = {"Accept": accept + ", application/vnd.docker.distribution.manifest.v2+json"}
-        return urllib.request.urlopen(urllib.request.Request(f"http://{self.address}/v2/{path}", headers=headers))
+        return DIRECT.open(urllib.request.Request(f"http://{self.address}/v2/{path}", headers=headers))
 
     def manifest(self, name, tag="1"):
         with self.get(f"{name}/manifests/{tag}") as answer:
