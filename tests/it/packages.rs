@@ -56,9 +56,11 @@ fn every_verb_has_a_manual_page() {
     );
     let with_root: BTreeSet<String> = mentioned.into_iter().chain(["landfall.1".into()]).collect();
     assert_eq!(pages, with_root, "each page is listed by its parent page");
-    // each page has the sections that people look for
+    // each page has the sections that people look for, and the release in its footer
+    let release = concat!("\"landfall ", env!("CARGO_PKG_VERSION"), "\"");
     for page in &pages {
         let text = place.read(&format!("man/{page}"));
+        assert!(text.contains(release), "{page}");
         for section in ["EXAMPLES", "\"EXIT STATUS\"", "FILES", "\"SEE ALSO\""] {
             assert!(
                 text.contains(&format!(".SH {section}\n")),

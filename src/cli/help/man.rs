@@ -56,7 +56,9 @@ pub(crate) fn all_pages(command: &Command) -> io::Result<Vec<(String, Vec<u8>)>>
 
 /// The manual page of `command`. Call [`Command::build`] first: it sets the display names.
 pub(crate) fn page(command: &Command) -> io::Result<Vec<u8>> {
-    let man = Man::new(command.clone());
+    // The footer has the name of the program, also on the page of a verb.
+    let version = command.get_version().unwrap_or_default();
+    let man = Man::new(command.clone()).source(format!("landfall {version}"));
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
