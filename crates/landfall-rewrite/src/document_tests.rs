@@ -211,4 +211,8 @@ fn a_literal_in_a_template_call_is_found_if_the_template_is_valid_yaml() {
     );
     // a mapping that is a key, but not a template call
     stays("? {quay.io/a/b:v1: x}\n: y\n", "key");
+    becomes(
+        "- {{a}: x}\n- image: quay.io/a/b:v1\n- '}}'\n",
+        "- {{a}: x}\n- image: r:5/p/a/b:v1\n- '}}'\n",
+    );
 }

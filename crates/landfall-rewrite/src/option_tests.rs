@@ -106,6 +106,12 @@ fn comments_are_changed_on_request() {
         rewrite("# quay.io/a/b:v1\nFROM x", TextSyntax::Text, &known(), all).text,
         "# r:5/p/a/b:v1\nFROM x"
     );
+    // a template call that YAML reads as a mapping
+    let call = |image: &str| format!("a: {{{{ x\n  # {image}\n  }}}}\nb: 1 # {image}\n");
+    let before = call("quay.io/a/b:v1");
+    let done = rewrite(&before, TextSyntax::Document, &known(), all);
+    assert_eq!(done.text, call("r:5/p/a/b:v1"));
+    assert_eq!(done.scan.found.len(), 2);
 }
 
 #[test]

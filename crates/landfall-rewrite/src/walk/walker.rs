@@ -14,6 +14,7 @@ use crate::yaml::{
     self, ScalarStyle, YamlDocument, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence,
 };
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// The annotation with a copy of the object as it was last applied. Only the images of the object
@@ -142,6 +143,8 @@ impl StreamWalker<'_> {
             secrets.extend(yaml::comment_spans(source, part).unwrap_or_else(|| vec![part.clone()]));
         }
         if self.scanner.settings.options.comments {
+            // a comment in a template call was read with the call
+            let known: BTreeSet<usize> = found.iter().map(|occurrence| occurrence.at).collect();
             for span in yaml::comment_spans(source, part).unwrap_or_default() {
                 let words = text::scan(
                     &self.scanner.settings,
@@ -149,11 +152,10 @@ impl StreamWalker<'_> {
                     TextLines::One,
                     ReferenceRole::Text,
                 );
-                found.extend(
-                    words
-                        .into_iter()
-                        .map(|occurrence| occurrence.shifted(span.start)),
-                );
+                let words = words
+                    .into_iter()
+                    .map(|occurrence| occurrence.shifted(span.start));
+                found.extend(words.filter(|occurrence| !known.contains(&occurrence.at)));
             }
         }
         // the check parses the part again with the slower parser, and most edits do not need it
@@ -523,18 +525,17 @@ impl<'s> DocumentWalker<'_, 's> {
 
 /// The bytes of the template call that YAML reads as `key`, if it is one.
 fn call_span(source: &str, key: &YamlNode<'_>) -> Option<Range<usize>> {
-    let YamlNode::Mapping(YamlMapping { entries, .. }) = key else {
+    let YamlNode::Mapping(YamlMapping { entries, span, .. }) = key else {
         return None;
     };
-    let mut words = entries
+    let first = entries
         .iter()
-        .filter_map(|YamlEntry { key, .. }| key.scalar());
-    let first = words.next()?;
-    let last = words.next_back().unwrap_or(first);
+        .find_map(|YamlEntry { key, .. }| key.scalar())?;
     let start = source[..first.span.start]
         .trim_end()
         .strip_suffix("{{")?
         .len();
-    let end = last.span.end + source[last.span.end..].find("}}")?;
-    Some(start..end)
+    // the mapping around the key must end where the key ends: in `{{a}: x}`, nothing is called
+    let end = span.end.checked_sub(1)?;
+    source.get(end..)?.starts_with("}}").then_some(start..end)
 }
