@@ -248,10 +248,12 @@ fn default_host(
     let name = &path[..path.len() - pin(path).len()];
     let before = &text[..span.start];
     let near = before.ceil_char_boundary(before.len().saturating_sub(CALL_BYTES));
-    if !before.ends_with("}}") {
+    let inside = before.strip_suffix("}}")?;
+    let call = near + before[near..].rfind("{{")?;
+    // another path may follow: `{{ default "docker.io" .r }}/a:1}}/a:1`
+    if inside.get(call..)?.contains("}}") {
         return None;
     }
-    let call = near + before[near..].rfind("{{")?;
     let mut start = call;
     // each quote ends a piece, which is a literal if the same quote precedes it
     for (at, quote) in before[call..].match_indices(['"', '\'', '`']) {

@@ -229,6 +229,10 @@ fn the_default_host_in_a_template_call_is_changed_if_it_completes_a_locked_image
         );
         becomes(&format!("image: '{before}'"), &format!("image: '{after}'"));
     }
+    // a path after another one is not below the host of the call
+    let twice = |host: &str| format!("{{{{ default \"{host}\" .r }}}}/a/b:v1}}}}/a/b:v1\n");
+    let (text, left) = run_as(&twice("quay.io"), TextSyntax::Text);
+    assert_eq!((text, left.len()), (twice("r:5/p"), 1));
     for (image, reason) in [
         (
             "{{ default \"docker.io\" .r }}/a/b:v1",
