@@ -75,6 +75,16 @@ fn scanning_a_text_takes_linear_time() {
     }
 }
 
+#[test]
+fn reading_the_variables_of_a_line_takes_linear_time() {
+    for one in ["for a in b|", "read a|", "A=1;", "${A:=", "${A:=}", "A=${|"] {
+        assert_linear(10_000, |count| {
+            let text = format!("# https://x $\n{}\n", one.repeat(count));
+            drop(scan(&text, TextSyntax::Text, &known()));
+        });
+    }
+}
+
 /// A container without a tag runs `latest`; elsewhere in a template, another key may be the tag.
 #[test]
 fn the_image_of_a_container_in_a_template_needs_no_tag() {

@@ -231,6 +231,7 @@ impl<'t> ShellVariables<'t> {
 
     fn read_commands(&mut self, line: &'t str) {
         let mut rest = line;
+        let mut has_read = false;
         loop {
             rest = rest.trim_start_matches([' ', '\t', ';', '&', '|', '{', '(', ')']);
             let (word, after) = rest.split_at(name_len(rest));
@@ -252,18 +253,22 @@ impl<'t> ShellVariables<'t> {
                 if after.starts_with("+=") {
                     self.add(word, None);
                 }
+                // a bracket ends the pattern of a `case`
+                let end = rest.find([';', '&', '|', ')']);
                 match word {
-                    "for" => self.read_loop(after),
-                    // the command assigns its arguments
-                    "read" => {
+                    // the operator is included: within a list, it is part of a computed value
+                    "for" => self.read_loop(end.map_or(after, |end| &rest[word.len()..=end])),
+                    // the command assigns its arguments; those of a later one on this line are
+                    // among the words after the first one
+                    "read" if !has_read => {
+                        has_read = true;
                         for name in after.split([' ', ';']) {
                             self.add(&name[..name_len(name)], None);
                         }
                     }
                     _ => {}
                 }
-                // a bracket ends the pattern of a `case`
-                match rest.find([';', '&', '|', ')']) {
+                match end {
                     Some(end) => rest = &rest[end..],
                     None => return,
                 }
@@ -286,11 +291,13 @@ impl<'t> ShellVariables<'t> {
 
     fn read_defaults(&mut self, line: &'t str) {
         for (at, mark) in line.match_indices("${") {
-            let inner = line[at + mark.len()..].split('}').next();
-            if let Some((name, value)) = inner.and_then(|inner| inner.split_once(":="))
+            let rest = &line[at + mark.len()..];
+            let near = &rest[..rest.floor_char_boundary(MAX_PLACEHOLDER_BYTES)];
+            let closed = near.split_once('}').map(|(inner, _)| inner);
+            if let Some((name, value)) = closed.unwrap_or(near).split_once(":=")
                 && name_len(name) == name.len()
             {
-                self.add(name, Some(value));
+                self.add(name, closed.map(|_| value));
             }
         }
     }
@@ -299,6 +306,8 @@ impl<'t> ShellVariables<'t> {
         if name.is_empty() {
             return;
         }
+        // a longer value makes every text too long, and would be copied for each URL
+        let value = value.filter(|value| value.len() <= MAX_BYTES);
         let known = self.values.entry(name).or_default();
         known.literals.extend(value);
         known.is_computed |= value.is_none();
@@ -470,6 +479,10 @@ mod tests {
             ("case x in a | \"b\") V=v1 ;; esac", Some("v1")),
             ("V=v1\nV+=2", None),
             ("V=v1\nfor V in a b; do curl x; done", None),
+            ("V=v1\nfor V in $(a | b) c; do curl x; done", None),
+            ("V=v1\nread -p 'one (of two)' V", None),
+            ("V=v1\nread A; read V", None),
+            (": ${V:=v1", None),
             ("V=$(cat version)", None),
             ("V='$M'", None),
             ("V=\"v1\"$M", None),
