@@ -185,6 +185,10 @@ fn span(text: &str, part: &str) -> Range<usize> {
     start..start + part.len()
 }
 
+/// The maximum length of a word with the defaults of its arguments. Without it, a few kilobytes of
+/// arguments could become gigabytes.
+const MAX_FILLED: usize = 1 << 10;
+
 /// Replaces `$NAME`, `${NAME}` and `${NAME:-default}` in `word`, if a value is known.
 fn filled(word: &str, arguments: &ArgumentDefaults<'_>) -> String {
     let mut out = String::new();
@@ -211,8 +215,8 @@ fn filled(word: &str, arguments: &ArgumentDefaults<'_>) -> String {
             .map(|(value, _)| value.as_str())
             .or(default)
         {
-            Some(value) => out.push_str(value),
-            None => out.push_str(&format!("${{{name}}}")),
+            Some(value) if out.len() + value.len() <= MAX_FILLED => out.push_str(value),
+            _ => out.push_str(&format!("${{{name}}}")),
         }
         rest = after;
     }

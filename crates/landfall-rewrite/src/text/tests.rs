@@ -1,6 +1,6 @@
 //! The words of a text that are reported, and the time and memory that a scan takes.
 
-use super::JoinedText;
+use super::{JoinedText, images};
 use crate::tests::known;
 use crate::{RewriteOptions, TextSyntax, rewrite, scan};
 use landfall_model::document::growth::assert_linear;
@@ -52,6 +52,19 @@ fn a_line_of_placeholders_takes_linear_memory() {
             "{one}: {} references of {bytes} bytes",
             all.len()
         );
+    }
+}
+
+#[test]
+fn the_arguments_of_a_dockerfile_take_linear_memory() {
+    let long = "x".repeat(100_000);
+    for text in [
+        format!("ARG A={long}\nFROM {}\n", "$A".repeat(50_000)),
+        format!("ARG A={long}\n{}", "FROM $A\n".repeat(10_000)),
+    ] {
+        let found = images(&text);
+        let bytes: usize = found.iter().map(|image| image.name.len()).sum();
+        assert!(bytes <= 10 * text.len(), "{bytes}");
     }
 }
 
