@@ -9,6 +9,7 @@ use super::{
 };
 use landfall_content::registry::RegistrySessions;
 use landfall_content::upstream::{expect_file, get_file};
+use landfall_http::{BodyFailure, HttpError};
 use landfall_item::manifest::{
     FileOverrides, ListSource, LoadManifestError, TrustRootSource, UpdatableVersion, list_sources,
     text_of, trust_root_sources,
@@ -238,11 +239,13 @@ impl HttpTufRepository {
     async fn fetch(&self, path: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, TufError> {
         let url = format!("{}/{path}", self.url);
         let most = usize::try_from(max_bytes).unwrap_or(usize::MAX);
-        let file = async {
+        let file = async || {
             let response = get_file(&self.sessions, &url, None).await?;
-            expect_file(response, &url).await?.bytes(most).await
+            let bytes = expect_file(response, &url).await?.bytes(most).await;
+            bytes.map_err(BodyFailure::<HttpError>::reading)
         };
-        match file.await {
+        let retries = self.sessions.transport().retry_policy();
+        match retries.read_body(file).await {
             Ok(bytes) => Ok(Some(bytes.to_vec())),
             // some object stores answer 403 for missing files
             Err(error) if error.may_be_missing() => Ok(None),

@@ -503,6 +503,10 @@ fn tokens_of_every_kind_are_accepted_and_renewed() {
             "token server hangs up",
             Fault::once(RequestKind::Token, FaultKind::HangUp).times(2),
         ),
+        (
+            "a token breaks off",
+            Fault::once(RequestKind::Token, FaultKind::Cut(5)).times(2),
+        ),
     ] {
         rig.set_faults([fault]);
         let items = rig.pull(name);

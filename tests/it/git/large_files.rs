@@ -346,6 +346,34 @@ fn an_upload_is_repeated_after_its_url_has_expired() {
     assert_eq!(storage.count("PUT", "/lfs/"), 3);
 }
 
+#[test]
+fn answers_that_break_off_are_requested_again() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let large = sample(&server);
+    large
+        .iter()
+        .for_each(|content| server.add_large_file(content));
+    let site = GitServer::new().unwrap();
+    let target = site.create("team/media.git");
+    for server in [&server, &site] {
+        server.set(GitServerBehavior {
+            cut_first_answers: true,
+            ..GitServerBehavior::default()
+        });
+    }
+    let place = Place::new();
+    place.write(
+        "m.yaml",
+        manifest(&server.url("team/media.git"), "ref: main, lfs: true"),
+    );
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    place.ok(&["push", "--git-to", &site.url("")]);
+    assert_ne!(site.git(&target, &["for-each-ref"]), "");
+}
+
 /// The client of Git LFS itself, against the mirror.
 #[test]
 fn a_clone_with_git_lfs_has_the_large_files() {

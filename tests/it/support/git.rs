@@ -40,6 +40,9 @@ pub struct GitServerBehavior {
     pub cut_packs: usize,
     /// The number of lists of refs that are still to be cut off after 100 bytes.
     pub cut_lists: usize,
+    /// Whether the first answer to each request is cut off in the middle. Unlike the other answers
+    /// that are cut off, it has a `Content-Length`.
+    pub cut_first_answers: bool,
     /// A tag that moves after some lists of refs: the number of lists, the path of the repository,
     /// the full name of the tag, and its new object.
     pub move_tag: Option<(usize, PathBuf, String, String)>,
@@ -188,16 +191,16 @@ pub fn pointer(content: &[u8]) -> String {
     format!("version https://git-lfs.github.com/spec/v1\noid {digest}\nsize {size}\n")
 }
 
-/// Answers a request of Git LFS: the batch API of a repository, and transfers below `/lfs/`.
+/// Returns the answer to a request of Git LFS: the batch API of a repository, and transfers below
+/// `/lfs/`.
 fn answer_lfs(
-    stream: &mut TcpStream,
     root: &Path,
     method: &str,
     path: &str,
     body: &[u8],
     host: &str,
     behavior: &GitServerBehavior,
-) {
+) -> Vec<u8> {
     let upload_status = behavior.upload_status.unwrap_or("200 OK");
     let file = |oid: &str| root.join("lfs").join(oid);
     let (status, answer) = match (method, path.strip_prefix("/lfs/")) {
@@ -245,7 +248,7 @@ fn answer_lfs(
     let length = answer.len();
     let head =
         format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
-    let _ = stream.write_all(&[head.as_bytes(), &answer].concat());
+    [head.as_bytes(), &answer].concat()
 }
 
 /// Moves the tag of [`GitServerBehavior::move_tag`] if it is time.
@@ -316,7 +319,14 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
     let is_list = body.windows(16).any(|part| part == b"command=ls-refs\n");
     let command = if is_fetch { " fetch" } else { "" };
     let line = format!("{method} {target}{command}");
-    state.requests.lock().unwrap().push(line);
+    let is_first_cut = {
+        let mut requests = state.requests.lock().unwrap();
+        let is_first = !requests.contains(&line);
+        requests.push(line);
+        // the answer to a push is not requested again, and that to an upload is empty
+        let is_push = method == "PUT" || method == "POST" && target.ends_with("-receive-pack");
+        is_first && !is_push && state.behavior.lock().unwrap().cut_first_answers
+    };
     if is_list {
         move_tag(root, state);
     }
@@ -336,7 +346,9 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
         let behavior = state.behavior.lock().unwrap().clone();
         let host = behavior.large_file_host.clone();
         let host = host.unwrap_or_else(|| header("host"));
-        answer_lfs(&mut stream, root, &method, path, &body, &host, &behavior);
+        let answer = answer_lfs(root, &method, path, &body, &host, &behavior);
+        let sent = answer.len() / if is_first_cut { 2 } else { 1 };
+        let _ = stream.write_all(&answer[..sent]);
         return;
     }
     let program = which("git").unwrap();
@@ -386,6 +398,9 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
             None => break,
         }
     }
+    if is_first_cut {
+        head += "Content-Length: 1000000\r\n";
+    }
     let head = format!("HTTP/1.1 {status}\r\n{head}Connection: close\r\n\r\n");
     let _ = stream.write_all(head.as_bytes());
     let cut_at = {
@@ -395,10 +410,14 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
             (_, true) => (Some(&mut behavior.cut_lists), 100),
             _ => (None, 0),
         };
-        cuts.filter(|cuts| **cuts > 0).map(|cuts| {
-            *cuts -= 1;
-            at
-        })
+        match cuts {
+            _ if is_first_cut => Some(20),
+            Some(cuts) if *cuts > 0 => {
+                *cuts -= 1;
+                Some(at)
+            }
+            _ => None,
+        }
     };
     if let Some(at) = cut_at {
         let _ = std::io::copy(&mut output.take(at), &mut stream);

@@ -5,8 +5,8 @@ use super::auth::{Auth, RequestAccount};
 use super::challenge::{Challenge, TokenScope};
 use super::credential::{AccountState, Credential, RegistrySecret};
 use landfall_http::{
-    ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose, api_errors, describe,
-    host_port, is_html, page_error, redacted_url,
+    BodyFailure, ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose, api_errors,
+    describe, host_port, is_html, page_error, redacted_url,
 };
 use landfall_model::{from_json, locked};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
@@ -159,6 +159,17 @@ impl Auth {
         service: Option<&str>,
         account: Option<&Credential>,
     ) -> Result<Result<BearerToken, TokenRefusal>, HttpError> {
+        let fetch = || self.fetch_once(scopes, realm, service, account);
+        self.transport.retry_policy().read_body(fetch).await
+    }
+
+    async fn fetch_once(
+        &self,
+        scopes: &[String],
+        realm: &Url,
+        service: Option<&str>,
+        account: Option<&Credential>,
+    ) -> Result<Result<BearerToken, TokenRefusal>, BodyFailure<HttpError>> {
         let mut request = match account.map(|account| &account.secret) {
             Some(RegistrySecret::Identity(refresh)) => {
                 let mut form = url::form_urlencoded::Serializer::new(String::new());
@@ -213,7 +224,8 @@ impl Auth {
         let realm_name = redacted_url(realm);
         let body = response
             .bytes(self.transport.limits().document_bytes)
-            .await?;
+            .await
+            .map_err(BodyFailure::reading)?;
         if !status.is_success() {
             let by_refresh_token = matches!(
                 account,
@@ -230,18 +242,18 @@ impl Auth {
             }
             let words = format!("its token service {realm_name} answered {status}{said}");
             let error = HttpError::new(ErrorKind::Status(status.as_u16()), words);
-            return Err(error.at(realm).about(&*self.host));
+            return Err(error.at(realm).about(&*self.host).into());
         }
         if let Some(token) = BearerToken::parse(&body) {
             return Ok(Ok(token));
         }
         if is_html(&body) {
             let what = format!("a token for {}", self.host);
-            return Err(page_error(realm, None, &what, &body));
+            return Err(page_error(realm, None, &what, &body).into());
         }
         let words = format!("its token service {realm_name} returned no token");
         let error = HttpError::new(ErrorKind::Invalid, words);
-        Err(error.at(realm).about(&*self.host))
+        Err(error.at(realm).about(&*self.host).into())
     }
 
     /// Fetches an anonymous token for the host of `url`, which answered a redirected request of

@@ -67,7 +67,7 @@ async fn send_file_request(
     let request = range
         .iter()
         .fold(request, |request, range| request.header(RANGE, range));
-    send_with_account(sessions, &request, fault).await
+    send_with_account(sessions, &request, fault.as_ref()).await
 }
 
 /// The host of `url`, and `url` with `%2B` and with `+` for each `+` in its path. `None` if its
@@ -99,14 +99,14 @@ pub async fn post_json(
     let request = request
         .header(CONTENT_TYPE, "application/json")
         .header(ACCEPT, "application/json");
-    send_with_account(sessions, &request, fault).await
+    send_with_account(sessions, &request, fault.as_ref()).await
 }
 
 /// Sends a request that [`request`] created.
 pub(super) async fn send_with_account(
     sessions: &RegistrySessions,
     request: &HttpRequest,
-    fault: Option<Failure>,
+    fault: Option<&Failure>,
 ) -> Result<HttpResponse, HttpError> {
     let response = sessions.transport().send(request).await?;
     match fault {

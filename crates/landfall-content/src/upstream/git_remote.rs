@@ -140,25 +140,28 @@ impl<'a> GitRemote<'a> {
         let (request, fault) = request(sessions, Method::GET, &refs).await?;
         let requested = request.url.clone();
         let request = request.header(VERSION, "version=2");
-        let response = send_with_account(sessions, &request, fault).await?;
-        let response = expect_answer(response, SERVICE, "advertisement").await?;
-        let answered = service_url(&requested, &response.url, SERVICE)?;
-        let listed = response.url.clone();
-        // a server that does not know version 2 lists all refs here
-        let mut start = Vec::new();
-        let mut body = response.stream();
-        while start.len() < MAX_ADVERTISEMENT
-            && let Some(bytes) = body.next().await
-        {
-            start.extend_from_slice(&bytes?);
-        }
-        drop(body);
-        check_advertisement(&start).map_err(|error| git_error(error).at(&listed))?;
-        Ok(GitRemote {
-            sessions,
-            url,
-            answered,
-        })
+        let receive = async || {
+            let response = send_with_account(sessions, &request, fault.as_ref()).await?;
+            let response = expect_answer(response, SERVICE, "advertisement").await?;
+            let answered = service_url(&requested, &response.url, SERVICE)?;
+            let listed = response.url.clone();
+            // a server that does not know version 2 lists all refs here
+            let mut start = Vec::new();
+            let mut body = response.stream();
+            while start.len() < MAX_ADVERTISEMENT
+                && let Some(bytes) = body.next().await
+            {
+                start.extend_from_slice(&bytes.map_err(BodyFailure::reading)?);
+            }
+            drop(body);
+            check_advertisement(&start).map_err(|error| git_error(error).at(&listed))?;
+            Ok(GitRemote {
+                sessions,
+                url,
+                answered,
+            })
+        };
+        sessions.transport().retry_policy().read_body(receive).await
     }
 
     /// Sends a command.
@@ -171,7 +174,7 @@ impl<'a> GitRemote<'a> {
             .header(VERSION, "version=2")
             .header(CONTENT_TYPE, "application/x-git-upload-pack-request")
             .header(ACCEPT, "application/x-git-upload-pack-result");
-        let response = send_with_account(self.sessions, &request, fault).await?;
+        let response = send_with_account(self.sessions, &request, fault.as_ref()).await?;
         expect_answer(response, SERVICE, "result").await
     }
 }
@@ -244,17 +247,21 @@ pub async fn pushed_refs(sessions: &RegistrySessions, url: &str) -> Result<GitRe
     let limits = *sessions.transport().limits();
     let target = format!("{url}/info/refs?service={RECEIVE_PACK}");
     let (request, fault) = request(sessions, Method::GET, &target).await?;
-    let response = send_with_account(sessions, &request, fault).await?;
-    let response = expect_answer(response, RECEIVE_PACK, "advertisement").await?;
-    let answered = service_url(&request.url, &response.url, RECEIVE_PACK)?;
-    let listed = response.url.clone();
-    let bytes = response.bytes(limits.git_ref_list_bytes).await?;
-    let advertisement = ReceiveAdvertisement::parse(&bytes, limits.git_refs)
-        .map_err(|error| git_error(error).at(&listed))?;
-    Ok(GitReceiver {
-        advertisement,
-        answered,
-    })
+    let receive = async || {
+        let response = send_with_account(sessions, &request, fault.as_ref()).await?;
+        let response = expect_answer(response, RECEIVE_PACK, "advertisement").await?;
+        let answered = service_url(&request.url, &response.url, RECEIVE_PACK)?;
+        let listed = response.url.clone();
+        let bytes = response.bytes(limits.git_ref_list_bytes).await;
+        let bytes = bytes.map_err(BodyFailure::reading)?;
+        let advertisement = ReceiveAdvertisement::parse(&bytes, limits.git_refs)
+            .map_err(|error| git_error(error).at(&listed))?;
+        Ok(GitReceiver {
+            advertisement,
+            answered,
+        })
+    };
+    sessions.transport().retry_policy().read_body(receive).await
 }
 
 /// A push: the changes of refs, and the objects that the server needs for them.
@@ -308,7 +315,7 @@ pub async fn push_refs(
     };
     // the server may have made the changes although its answer was lost
     request.retried = false;
-    let response = send_with_account(sessions, &request, fault).await?;
+    let response = send_with_account(sessions, &request, fault.as_ref()).await?;
     let response = expect_answer(response, RECEIVE_PACK, "result").await?;
     let answered = response.url.clone();
     let limits = sessions.transport().limits();

@@ -7,8 +7,8 @@ use crate::{BlobRead, LfsServer, OpenedPart, read_blocking};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use landfall_http::{
-    ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose, host_port,
-    send_from_offset,
+    BodyFailure, ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose,
+    host_port, send_from_offset,
 };
 use landfall_model::{Descriptor, Digest, Failure, from_json, redact_urls};
 use reqwest::Method;
@@ -95,7 +95,7 @@ pub(super) async fn open_large_file(
         let request = range
             .iter()
             .fold(request, |request, range| request.header(RANGE, range));
-        send_with_account(sessions, &request, fault).await
+        send_with_account(sessions, &request, fault.as_ref()).await
     };
     let transport = sessions.transport();
     let (start, response) = send_from_offset(transport, &target, offset, file.size, send).await?;
@@ -224,7 +224,7 @@ async fn upload_one(
         length: file.size,
         open: Arc::new(open),
     };
-    let response = send_with_account(sessions, &request, fault).await?;
+    let response = send_with_account(sessions, &request, fault.as_ref()).await?;
     expect_created(response, "an upload").await
 }
 
@@ -241,7 +241,7 @@ async fn verify_one(
         .header(CONTENT_TYPE, LFS_MEDIA_TYPE);
     let message = json!({"oid": file.digest.hex(), "size": file.size});
     request.body = RequestBody::Bytes(Bytes::from(message.to_string()));
-    let response = send_with_account(sessions, &request, fault).await?;
+    let response = send_with_account(sessions, &request, fault.as_ref()).await?;
     expect_created(response, "the check of an upload").await
 }
 
@@ -396,11 +396,16 @@ async fn send_batch(
         .header(ACCEPT, LFS_MEDIA_TYPE)
         .header(CONTENT_TYPE, LFS_MEDIA_TYPE);
     request.body = RequestBody::Bytes(Bytes::from(message.to_string()));
-    let response = send_with_account(sessions, &request, fault).await?;
-    let response = expect_success(response).await?;
-    let answered = response.url.clone();
-    let limit = sessions.transport().limits().document_bytes;
-    let bytes = response.bytes(limit).await?;
+    let receive = async || {
+        let response = send_with_account(sessions, &request, fault.as_ref()).await?;
+        let response = expect_success(response).await?;
+        let answered = response.url.clone();
+        let limit = sessions.transport().limits().document_bytes;
+        let bytes = response.bytes(limit).await.map_err(BodyFailure::reading)?;
+        Ok::<_, BodyFailure<HttpError>>((bytes, answered))
+    };
+    let retries = sessions.transport().retry_policy();
+    let (bytes, answered) = retries.read_body(receive).await?;
     let answer: BatchAnswer = from_json(&bytes).map_err(|_| {
         let words = "the answer is not that of Git LFS";
         HttpError::new(ErrorKind::Invalid, words).at(&answered)

@@ -79,8 +79,16 @@ impl Resolver {
         body: String,
         max_bytes: usize,
     ) -> Result<Bytes, HttpError> {
-        let response = expect_success(post_json(&self.sessions, url, body).await?).await?;
-        response.bytes(max_bytes).await
+        let read = async || {
+            let response = post_json(&self.sessions, url, body.clone()).await?;
+            let bytes = expect_success(response).await?.bytes(max_bytes).await;
+            bytes.map_err(BodyFailure::reading)
+        };
+        self.sessions
+            .transport()
+            .retry_policy()
+            .read_body(read)
+            .await
     }
 
     /// Downloads a file of at most `max_bytes` bytes, once per run.
