@@ -225,8 +225,9 @@ fn planned(
     Ok(planned)
 }
 
-fn lost(error: ContentError) -> SkippedImage {
-    let status = if matches!(error, ContentError::Missing { .. }) {
+fn lost(error: impl Into<ReadError>) -> SkippedImage {
+    let error = error.into();
+    let status = if error.is_missing {
         ItemStatus::Missing
     } else {
         ItemStatus::Failed
@@ -237,11 +238,7 @@ fn lost(error: ContentError) -> SkippedImage {
 impl From<SelectionError> for SkippedImage {
     fn from(error: SelectionError) -> SkippedImage {
         match error {
-            SelectionError::Read(ReadError::Content(error)) => lost(error),
-            SelectionError::Read(ReadError::TooLarge(_) | ReadError::Manifest { .. })
-            | SelectionError::Trimmed(_) => {
-                SkippedImage::Lost(ItemStatus::Failed, error.to_string())
-            }
+            SelectionError::Read(error) => lost(error),
             SelectionError::MissingPlatforms(lacks) => SkippedImage::Unfit(
                 "these images lack platforms that --platform names",
                 lacks.to_string(),

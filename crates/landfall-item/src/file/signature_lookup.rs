@@ -6,7 +6,7 @@ use super::locked::{LockedFile, LockedSidecar};
 use super::resolvable::FileRequest;
 use super::resolve;
 use super::resolve::{download_sidecar, ensure_downloaded};
-use crate::image::{ItemSignatureError, ReadError};
+use crate::image::{ItemSignatureError, ReadError, too_large};
 use crate::resolver::{ResolveError, Resolver};
 use crate::{PinPolicy, ResolveOutcome};
 use landfall_content::{BlobRead, ContentError};
@@ -363,7 +363,7 @@ pub(crate) fn read_sidecar(
     blobs: &dyn BlobRead,
 ) -> Result<Vec<u8>, ReadError> {
     if sidecar.size > Limits::default().document_bytes as u64 {
-        return Err(ReadError::TooLarge(sidecar.digest.clone()));
+        return Err(too_large(&sidecar.digest));
     }
     Ok(blobs.read(&descriptor(sidecar))?)
 }

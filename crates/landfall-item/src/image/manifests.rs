@@ -17,23 +17,36 @@ pub(super) struct ImageManifest {
     pub(super) subject: Option<Digest>,
 }
 
-/// Why a manifest cannot be read.
+/// Why a manifest, a config, a signature or a checksum file cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
-    /// The content is missing or damaged, or the system refused to read it.
-    #[error(transparent)]
-    Content(#[from] ContentError),
-    /// The size in the lock is larger than a manifest may be.
-    #[error("{0} is larger than any manifest")]
-    TooLarge(Digest),
-    /// The content is not a valid manifest.
-    #[error("{digest}: {source}")]
-    Manifest {
-        /// The digest of the manifest.
-        digest: Digest,
-        /// The reason why it is invalid.
-        source: ManifestError,
-    },
+#[error("{message}")]
+pub struct ReadError {
+    message: String,
+    /// Whether the content is missing.
+    pub is_missing: bool,
+}
+
+impl From<ContentError> for ReadError {
+    fn from(error: ContentError) -> ReadError {
+        ReadError {
+            message: error.to_string(),
+            is_missing: matches!(error, ContentError::Missing { .. }),
+        }
+    }
+}
+
+impl From<String> for ReadError {
+    fn from(message: String) -> ReadError {
+        ReadError {
+            message,
+            is_missing: false,
+        }
+    }
+}
+
+/// The error for content whose size in the lock is larger than it may be.
+pub(crate) fn too_large(digest: &Digest) -> ReadError {
+    format!("{digest} is larger than any manifest").into()
 }
 
 /// Reads a manifest, config or signature into memory. The size in the lock is untrusted, so it is
@@ -43,7 +56,7 @@ pub(super) fn read_small(
     descriptor: &Descriptor,
 ) -> Result<Vec<u8>, ReadError> {
     if descriptor.size > Limits::default().manifest_bytes as u64 {
-        return Err(ReadError::TooLarge(descriptor.digest.clone()));
+        return Err(too_large(&descriptor.digest));
     }
     Ok(blobs.read(descriptor)?)
 }
@@ -54,13 +67,8 @@ pub(crate) fn read_manifest(
     descriptor: &Descriptor,
 ) -> Result<(Vec<u8>, Manifest, String), ReadError> {
     let bytes = read_small(blobs, descriptor)?;
-    let (manifest, media_type) =
-        Manifest::parse(&bytes, Some(&descriptor.media_type)).map_err(|source| {
-            ReadError::Manifest {
-                digest: descriptor.digest.clone(),
-                source,
-            }
-        })?;
+    let (manifest, media_type) = Manifest::parse(&bytes, Some(&descriptor.media_type))
+        .map_err(|error| format!("{}: {error}", descriptor.digest))?;
     Ok((bytes, manifest, media_type))
 }
 

@@ -24,7 +24,7 @@ pub use self::locked::{LockedImage, LockedManifest, LockedReferrer, LockedTrimme
 pub(crate) use self::manifest_entry::{ImageEntry, reference_of};
 pub use self::manifest_entry::{listed, platforms, tag_of};
 pub use self::manifests::ReadError;
-pub(crate) use self::manifests::read_manifest;
+pub(crate) use self::manifests::{read_manifest, too_large};
 pub use self::request::{BundleImages, ImageRequest};
 pub(crate) use self::resolvable::{check_equal_platforms, check_equal_referrers};
 pub use self::selection::{OneManifest, Selection, SelectionError};

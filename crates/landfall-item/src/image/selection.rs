@@ -5,8 +5,8 @@ use super::manifests::{ReadError, read_manifest, read_small};
 use super::platforms::{MissingPlatforms, check_platforms, select_children};
 use landfall_content::BlobRead;
 use landfall_model::{
-    ChildManifest, Descriptor, Digest, Manifest, ManifestError, Platform, media_type,
-    platform_of_config, trim_index,
+    ChildManifest, Descriptor, Digest, Manifest, Platform, media_type, platform_of_config,
+    trim_index,
 };
 use std::collections::{BTreeSet, VecDeque};
 
@@ -48,9 +48,6 @@ pub enum SelectionError {
     /// An image is needed, and the config has the media type of something else.
     #[error("it is not a container image: its config has the type {0}")]
     NotAnImage(String),
-    /// The trimmed index of the lock differs from the result of trimming the index.
-    #[error("the trimmed index is not {0}, as the lock says")]
-    Trimmed(Digest),
 }
 
 impl LockedImage {
@@ -101,7 +98,8 @@ impl LockedImage {
             .iter()
             .map(|child| child.descriptor.digest.clone())
             .collect();
-        let bytes = trim_index(&bytes, &keep).map_err(|source| invalid_manifest(&own, source))?;
+        let bytes = trim_index(&bytes, &keep)
+            .map_err(|error| ReadError::from(format!("{}: {error}", own.digest)))?;
         let top = Descriptor {
             digest: Digest::sha256(&bytes),
             size: bytes.len() as u64,
@@ -110,7 +108,9 @@ impl LockedImage {
         match &self.trimmed {
             // with all locked children, the result must be the trimmed index of the lock
             Some(trimmed) if selected.len() == locked.len() && trimmed.digest != top.digest => {
-                Err(SelectionError::Trimmed(trimmed.digest.clone()))
+                let digest = &trimmed.digest;
+                let message = format!("the trimmed index is not {digest}, as the lock says");
+                Err(ReadError::from(message).into())
             }
             _ => Ok(Selection {
                 top,
@@ -291,14 +291,6 @@ fn only_manifest(
             Err(SelectionError::Several(platforms.into_iter().collect()))
         }
     }
-}
-
-fn invalid_manifest(descriptor: &Descriptor, source: ManifestError) -> SelectionError {
-    ReadError::Manifest {
-        digest: descriptor.digest.clone(),
-        source,
-    }
-    .into()
 }
 
 #[cfg(test)]
@@ -482,14 +474,10 @@ mod tests {
         });
         image.select(&memory, &[]).unwrap();
         image.trimmed.as_mut().unwrap().digest = Digest::sha256(b"another");
-        assert!(matches!(
-            image.select(&memory, &[]),
-            Err(SelectionError::Trimmed(_))
-        ));
+        let error = image.select(&memory, &[]).unwrap_err().to_string();
+        assert!(error.contains("the trimmed index is not"), "{error}");
         image.size = 1 << 40;
-        assert!(matches!(
-            image.select(&memory, &[]),
-            Err(SelectionError::Read(ReadError::TooLarge(_)))
-        ));
+        let error = image.select(&memory, &[]).unwrap_err().to_string();
+        assert!(error.ends_with("is larger than any manifest"), "{error}");
     }
 }
