@@ -5,7 +5,7 @@ use jiff::ToSpan;
 use jiff::civil::Date;
 use landfall_content::WriteError;
 use landfall_content::store::DiskStore;
-use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
+use landfall_model::report::{EntryKind, ReportItem};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ pub(super) fn mark_failing(
             .collect();
         for item in items.iter_mut() {
             let key = (item.kind, item.name.clone());
-            if !matches!(item.status, ItemStatus::Failed | ItemStatus::Missing) {
+            if !item.status.is_loss() {
                 failing.remove(&key);
                 continue;
             }
@@ -86,6 +86,7 @@ pub(super) fn mark_failing(
 mod tests {
     use super::*;
     use jiff::civil::date;
+    use landfall_model::report::ItemStatus;
 
     fn item(name: &str, status: ItemStatus) -> ReportItem {
         ReportItem::new(EntryKind::Image, name.into(), status, Some("404".into()))

@@ -314,8 +314,7 @@ impl Client {
         let (items, compressed) = tokio::join!(pulling, compressing);
         let mut items = items?;
         compressed?;
-        let is_lost =
-            |item: &ReportItem| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing);
+        let is_lost = |item: &ReportItem| item.status.is_loss();
         if items.iter().any(is_lost) {
             return Ok((items, None));
         }

@@ -346,7 +346,7 @@ fn merge_item(items: &mut Vec<ReportItem>, later: ReportItem) {
         .find(|item| (item.kind, &item.name) == (later.kind, &later.name));
     match known {
         None => items.push(later),
-        Some(item) if matches!(item.status, ItemStatus::Failed | ItemStatus::Missing) => {}
+        Some(item) if item.status.is_loss() => {}
         // the status from locking is more informative than `present` in the store
         Some(item) if later.status == ItemStatus::Present => {
             item.bytes = later.bytes.or(item.bytes)

@@ -8,7 +8,7 @@ use crate::evidence::{
     statement,
 };
 use jiff::Timestamp;
-use landfall_model::report::{ErrorInfo, ItemStatus, Progress, RunStatus};
+use landfall_model::report::{ErrorInfo, Progress, RunStatus};
 use landfall_model::{Digest, Failure, Limits, locked, redact_userinfo};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -111,10 +111,7 @@ impl CommandLog {
         let bundle = report.bundle();
         let signatures = bundle.and_then(|bundle| bundle.signatures.as_ref());
         let signers = bundle.and_then(|bundle| bundle.signers.as_ref());
-        let lost = report
-            .items
-            .iter()
-            .filter(|item| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing));
+        let lost = report.items.iter().filter(|item| item.status.is_loss());
         CommandPredicate {
             command: self.invocation.command.clone(),
             version: env!("CARGO_PKG_VERSION"),

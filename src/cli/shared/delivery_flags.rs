@@ -274,8 +274,7 @@ impl DeliveryFlags {
                 .map(|why| format!("unlisted {why}\n")),
         );
         let lacking = report.items.iter();
-        let lacking =
-            lacking.filter(|item| !matches!(item.status, ItemStatus::Done | ItemStatus::Present));
+        let lacking = lacking.filter(|item| !item.status.is_success());
         let (planned, lacking): (Vec<&ReportItem>, Vec<&ReportItem>) =
             lacking.partition(|item| self.dry_run && is_planned(item));
         let present = report

@@ -114,20 +114,13 @@ pub(crate) fn item_lines<'a>(items: impl IntoIterator<Item = &'a ReportItem>) ->
 
 /// The lines about those of `items` that failed, are missing or were skipped.
 pub(crate) fn loss_lines(items: &[ReportItem]) -> String {
-    item_lines(
-        items
-            .iter()
-            .filter(|item| !matches!(item.status, ItemStatus::Done | ItemStatus::Present)),
-    )
+    item_lines(items.iter().filter(|item| !item.status.is_success()))
 }
 
 /// Adds the names that changed since manuals were written to the report, for items that upstream
 /// did not deliver. Returns a line for each.
 pub(crate) fn add_changed_names(report: &mut VerbReport) -> String {
-    let failing = report
-        .items
-        .iter()
-        .filter(|item| matches!(item.status, ItemStatus::Missing | ItemStatus::Failed));
+    let failing = report.items.iter().filter(|item| item.status.is_loss());
     let changed = ChangedName::among(failing.map(|item| &item.name));
     let rows = changed.iter().map(|row| ChangedNameRow {
         name: row.name,

@@ -323,10 +323,7 @@ const SUMMARY_VARIABLE: &str = "GITHUB_STEP_SUMMARY";
 /// The annotations of a result: those of the report, one for each cause of failed or missing items,
 /// and the error.
 pub(super) fn annotations(command: &str, report: &RunReport, error: Option<&ErrorInfo>) -> String {
-    let lost = report
-        .items
-        .iter()
-        .filter(|item| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing));
+    let lost = report.items.iter().filter(|item| item.status.is_loss());
     // GitHub shows only the first ten errors of a step, so items with the same cause share an
     // annotation.
     let lost = FailureGroup::group(lost).into_iter().map(|group| {

@@ -7,7 +7,7 @@ use landfall_content::{BlobRead, LockEntry};
 use landfall_item::item_kinds;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{
-    EntryCount, EntryKind, ItemStatus, ReportItem, RunTotals, markdown_code, one_line,
+    EntryCount, EntryKind, ReportItem, RunTotals, markdown_code, one_line,
 };
 use landfall_model::{Digest, human_size, sum_sizes};
 use std::collections::{BTreeMap, BTreeSet};
@@ -163,8 +163,7 @@ pub(crate) fn endpoint_line(change: &EndpointChange) -> String {
 /// The number of successful items of each kind. If it is not the number of all items of the kind,
 /// both are given, as in `6 of 10 images, 1 file`.
 pub(crate) fn success_counts(items: &[ReportItem]) -> String {
-    let is_good =
-        |item: &&ReportItem| matches!(item.status, ItemStatus::Done | ItemStatus::Present);
+    let is_good = |item: &&ReportItem| item.status.is_success();
     describe_kinds(&items.iter().collect::<Vec<_>>(), |kind| {
         let all = EntryCount::from_items(kind, items);
         match EntryCount::from_items(kind, items.iter().filter(is_good)).entries {
@@ -187,6 +186,7 @@ pub(crate) fn failure_counts(totals: &RunTotals) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use landfall_model::report::ItemStatus;
 
     fn item(kind: EntryKind, name: &str, status: ItemStatus, reason: Option<&str>) -> ReportItem {
         ReportItem::new(kind, name.into(), status, reason.map(str::to_owned))

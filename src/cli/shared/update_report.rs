@@ -14,8 +14,8 @@ use clap::Args;
 use landfall_item::lockfile::FILE_NAME;
 use landfall_model::document::read_text_input;
 use landfall_model::report::{
-    AnnotationLevel, CiAnnotation, ItemStatus, Markdown, Notice, NoticeKind, count_of,
-    markdown_code, markdown_text,
+    AnnotationLevel, CiAnnotation, Markdown, Notice, NoticeKind, count_of, markdown_code,
+    markdown_text,
 };
 use landfall_model::{Digest, NamePattern, PlatformRequest};
 use std::collections::BTreeSet;
@@ -310,10 +310,7 @@ pub(crate) fn markdown(summary: &str, updated: &UpdateOutcome, report: &VerbRepo
         &["what", "item", "digest", "done"],
         noticed,
     );
-    let lost = report
-        .items
-        .iter()
-        .filter(|item| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing));
+    let lost = report.items.iter().filter(|item| item.status.is_loss());
     let lost = lost.map(|item| {
         vec![
             markdown_code(&item.name),

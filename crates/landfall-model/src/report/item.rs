@@ -77,6 +77,16 @@ impl ItemStatus {
             ItemStatus::Failed => "failed",
         }
     }
+
+    /// Whether the item was processed, or needed nothing.
+    pub fn is_success(self) -> bool {
+        matches!(self, ItemStatus::Done | ItemStatus::Present)
+    }
+
+    /// Whether the item failed or is missing.
+    pub fn is_loss(self) -> bool {
+        matches!(self, ItemStatus::Failed | ItemStatus::Missing)
+    }
 }
 
 /// An item of a report: a lock entry, or a name that the lock lacks.

@@ -144,16 +144,12 @@ impl RunReport {
 
     /// Whether an item failed or is missing.
     pub fn has_losses(&self) -> bool {
-        self.items
-            .iter()
-            .any(|item| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing))
+        self.items.iter().any(|item| item.status.is_loss())
     }
 
     /// Whether an item is done or present.
     pub fn has_successes(&self) -> bool {
-        self.items
-            .iter()
-            .any(|item| matches!(item.status, ItemStatus::Done | ItemStatus::Present))
+        self.items.iter().any(|item| item.status.is_success())
     }
 }
 

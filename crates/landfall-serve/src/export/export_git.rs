@@ -291,8 +291,7 @@ impl RepositoryFiles {
             let from = if is_made { &self.made } else { blobs };
             let written = write_all(vec![file], from, dir, dry_run, progress);
             let mut statuses = written.items.iter().map(|item| item.status);
-            let is_written =
-                statuses.all(|status| !matches!(status, ItemStatus::Failed | ItemStatus::Missing));
+            let is_written = statuses.all(|status| !status.is_loss());
             report.append(written);
             // refs must not name objects that could not be written: the folder may have the
             // repository of an earlier export, which stays whole

@@ -35,7 +35,7 @@ fn losses(items: &[ReportItem]) -> Section {
     let columns = ["status", "kind", "name", "reason"];
     let rows = items
         .iter()
-        .filter(|item| !matches!(item.status, ItemStatus::Done | ItemStatus::Present))
+        .filter(|item| !item.status.is_success())
         .map(|item| {
             vec![
                 TableCell::status(item.status),
