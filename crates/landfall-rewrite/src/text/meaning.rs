@@ -203,15 +203,21 @@ fn incomplete(
 ) -> Option<Occurrence> {
     let word = text[span.clone()].trim_end_matches([':', '@', '.']);
     let name = &word[..word.len() - pin(word).len()];
-    if *end == WordEnd::Pattern && text[span.end..].starts_with('*') {
-        // a policy about the images of a registry: `quay.io/a/*`
-        if let Some(prefix) = name.strip_suffix('/').filter(|_| has_host(name))
-            && let ReferenceLookup::Known(_) | ReferenceLookup::Left(_) =
-                settings.index.lookup_prefix(prefix, &[])
-        {
-            let why = format!("it is a pattern; the lock has images below {prefix}");
-            return Some(left(settings, text, span, why));
-        }
+    if let Some(prefix) = name.strip_suffix('/').filter(|_| has_host(name)) {
+        let what = match end {
+            // a policy about the images of a registry: `quay.io/a/*`
+            WordEnd::Pattern if text[span.end..].starts_with('*') => "it is a pattern",
+            // the host alone could precede the name of any image, such as that of a pipeline
+            WordEnd::Placeholder if prefix.contains('/') => "its name has a placeholder",
+            _ => return None,
+        };
+        return match settings.index.lookup_prefix(prefix, &[]) {
+            ReferenceLookup::Unknown | ReferenceLookup::Settled(_) => None,
+            ReferenceLookup::Known(_) | ReferenceLookup::Left(_) => {
+                let why = format!("{what}; the lock has images below {prefix}");
+                Some(left(settings, text, span, why))
+            }
+        };
     }
     let tags = settings.index.tags(name, role)?;
     let max_bytes = settings.limits.reference_bytes;

@@ -89,6 +89,19 @@ fn references_with_computed_tags_are_not_changed() {
     becomes("a: nginx:${TAG}", "a: nginx:${TAG}");
     becomes("image: x nginx:${TAG}", "image: x nginx:${TAG}");
     for text in [
+        "image: quay.io/a/${X}:v1",
+        "a: x quay.io/a/$(x)",
+        "a: 'quay.io/a/{{ .x }}'",
+    ] {
+        stays(
+            text,
+            "its name has a placeholder; the lock has images below quay.io/a",
+        );
+    }
+    for text in ["a: x quay.io/$X:v1", "a: x quay.io/x/$X:v1", "a: x a/$X"] {
+        becomes(text, text);
+    }
+    for text in [
         "image: ${MIRROR:-}quay.io/a/b:v1",
         "image: '{{ .mirror }}quay.io/a/b:v1'",
         "a: see {{ if .x }}quay.io/a/b:v1{{ end }}",
