@@ -131,7 +131,7 @@ pub(crate) struct InstalledChart<'d> {
     pub(crate) version: Option<&'d str>,
 }
 
-/// Charts whose repository, name and version are in keys of their own, and charts without a version.
+/// Charts whose repository, name and version have keys of their own, and charts without a version.
 pub(super) fn chart_candidates<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     inventory: &Inventory<'_>,
