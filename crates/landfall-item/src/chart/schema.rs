@@ -17,6 +17,11 @@ const BY_NAME: [&str; 6] = [
     "dependencies",
 ];
 
+/// The maximum number of bytes of all URLs that are resolved in a schema. A long URL of the schema
+/// itself is a part of each relative reference, so a small archive could take any memory. Further
+/// references are skipped.
+const MAX_URL_BYTES: usize = 4 << 20;
+
 /// Returns the http and https URLs of other documents to which the JSON schema `text` refers:
 /// absolute references, those relative to the schema's own URL, and a dialect that validators do
 /// not know. Empty if `text` is not JSON.
@@ -25,18 +30,23 @@ pub fn schema_urls(text: &str) -> BTreeSet<String> {
     let Ok(schema) = serde_json::from_str::<Value>(text) else {
         return BTreeSet::new();
     };
-    let mut search = SchemaSearch::default();
+    let mut search = SchemaSearch {
+        own: BTreeSet::new(),
+        references: BTreeSet::new(),
+        left: MAX_URL_BYTES,
+    };
     search.schema(&schema, None);
     // a reference to a URL of the schema itself needs no request
     &search.references - &search.own
 }
 
 /// The URLs in a schema, without fragments.
-#[derive(Default)]
 struct SchemaSearch {
     /// The URLs of the schema and of the schemas inside it.
     own: BTreeSet<String>,
     references: BTreeSet<String>,
+    /// What is left of [`MAX_URL_BYTES`].
+    left: usize,
 }
 
 impl SchemaSearch {
@@ -53,14 +63,14 @@ impl SchemaSearch {
         let text = |key: &str| members.get(key).and_then(Value::as_str);
         // draft 4 calls it `id`
         let own = text("$id").or_else(|| text("id"));
-        let own = own.and_then(|id| resolve(id, base));
+        let own = own.and_then(|id| self.resolve(id, base));
         self.own.extend(own.iter().map(without_fragment));
         let base = own.as_ref().or(base);
         for key in ["$ref", "$dynamicRef", "$recursiveRef"] {
-            let target = text(key).and_then(|reference| resolve(reference, base));
+            let target = text(key).and_then(|reference| self.resolve(reference, base));
             self.references.extend(target.iter().map(without_fragment));
         }
-        let dialect = text("$schema").and_then(|dialect| resolve(dialect, None));
+        let dialect = text("$schema").and_then(|dialect| self.resolve(dialect, None));
         let is_known = |url: &Url| url.host_str() == Some("json-schema.org");
         let dialect = dialect.filter(|url| !is_known(url));
         self.references.extend(dialect.iter().map(without_fragment));
@@ -74,15 +84,17 @@ impl SchemaSearch {
             }
         }
     }
-}
 
-/// The http or https URL that `reference` means in a schema with the URL `base`.
-fn resolve(reference: &str, base: Option<&Url>) -> Option<Url> {
-    let url = match base {
-        Some(base) => base.join(reference).ok()?,
-        None => Url::parse(reference).ok()?,
-    };
-    matches!(url.scheme(), "http" | "https").then_some(url)
+    /// The http or https URL that `reference` means in a schema with the URL `base`.
+    fn resolve(&mut self, reference: &str, base: Option<&Url>) -> Option<Url> {
+        let bytes = reference.len() + base.map_or(0, |base| base.as_str().len());
+        self.left = self.left.checked_sub(bytes)?;
+        let url = match base {
+            Some(base) => base.join(reference).ok()?,
+            None => Url::parse(reference).ok()?,
+        };
+        matches!(url.scheme(), "http" | "https").then_some(url)
+    }
 }
 
 fn without_fragment(url: &Url) -> String {
@@ -94,6 +106,21 @@ fn without_fragment(url: &Url) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_bytes_of_all_urls_are_limited() {
+        let references: Vec<String> = (0..1_000)
+            .map(|number| format!(r#"{{"$ref": "{number}"}}"#))
+            .collect();
+        let schema = |id: &str| {
+            let references = references.join(", ");
+            schema_urls(&format!(r#"{{"$id": "{id}", "allOf": [{references}]}}"#))
+        };
+        assert_eq!(schema("https://k8s.test/a/").len(), 1_000);
+        let long = format!("https://k8s.test/{}/", "a".repeat(64 << 10));
+        let bytes: usize = schema(&long).iter().map(String::len).sum();
+        assert!((1..=MAX_URL_BYTES).contains(&bytes), "{bytes}");
+    }
 
     #[test]
     fn references_to_other_documents_are_found() {
