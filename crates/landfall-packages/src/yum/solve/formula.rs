@@ -31,6 +31,10 @@ pub(super) enum Formula {
 /// exponentially with the length of the dependency.
 const CLAUSES: usize = 4096;
 
+/// The maximum number of literals that are written for the combinations of one dependency. Without
+/// a limit, a short dependency on a capability of many packages could take any memory.
+pub(super) const LITERALS: usize = 1 << 20;
+
 impl Formula {
     /// Returns the formula of `rich` over the packages of `pool`.
     pub(super) fn of(pool: &Pool, rich: &RichDependency<'_>) -> Formula {
@@ -71,17 +75,18 @@ impl Formula {
     }
 
     /// Returns clauses that hold together exactly if the formula has the value `wanted`. An empty
-    /// list always holds, and an empty clause never. Returns `None` if there are too many clauses.
-    pub(super) fn clauses(&self, wanted: bool) -> Option<Vec<Vec<Literal>>> {
+    /// list always holds, and an empty clause never. Returns `None` if there are too many clauses,
+    /// or if their combinations have more than `left` literals. Subtracts these from `left`.
+    pub(super) fn clauses(&self, wanted: bool, left: &mut usize) -> Option<Vec<Vec<Literal>>> {
         match (self, wanted) {
             (Formula::Any(all), true) => Some(vec![all.iter().map(|id| installed(*id)).collect()]),
             (Formula::Any(all), false) => {
                 Some(all.iter().map(|id| vec![-installed(*id)]).collect())
             }
-            (Formula::Not(inner), _) => inner.clauses(!wanted),
+            (Formula::Not(inner), _) => inner.clauses(!wanted, left),
             // every part must have the wanted value: all clauses together
             (Formula::And(all), true) | (Formula::Or(all), false) => {
-                let all: Option<Vec<_>> = all.iter().map(|one| one.clauses(wanted)).collect();
+                let all: Option<Vec<_>> = all.iter().map(|one| one.clauses(wanted, left)).collect();
                 let clauses = all?.concat();
                 // if one clause never holds, the others would only make packages look relevant
                 if never_holds(&clauses) {
@@ -91,18 +96,23 @@ impl Formula {
             }
             // one part is enough: each combination of one clause per part becomes a clause
             (Formula::Or(all), true) | (Formula::And(all), false) => {
-                let mut product: Option<Vec<Vec<Literal>>> = None;
+                // parts of one clause are combined last, all at once: one by one, many of them
+                // would take quadratic time
+                let mut single: Vec<Literal> = Vec::new();
+                let mut product: Vec<Vec<Literal>> = vec![Vec::new()];
                 for one in all {
-                    let clauses = one.clauses(wanted)?;
+                    let clauses = one.clauses(wanted, left)?;
                     // a part that cannot hold adds nothing to the others, not even its packages
-                    if !never_holds(&clauses) {
-                        product = Some(distributed(
-                            &product.unwrap_or_else(|| vec![Vec::new()]),
-                            &clauses,
-                        )?);
+                    if never_holds(&clauses) {
+                        continue;
+                    }
+                    if let [only] = &clauses[..] {
+                        single.extend(only);
+                    } else {
+                        product = distributed(&product, &clauses, left)?;
                     }
                 }
-                Some(product.unwrap_or_else(|| vec![Vec::new()]))
+                distributed(&[single], &product, left)
             }
         }
     }
@@ -159,10 +169,23 @@ fn never_holds(clauses: &[Vec<Literal>]) -> bool {
 }
 
 /// Returns clauses that hold if those of `a` or those of `b` hold: their product. Returns `None` if
-/// there are too many.
-fn distributed(a: &[Vec<Literal>], b: &[Vec<Literal>]) -> Option<Vec<Vec<Literal>>> {
-    if a.len().checked_mul(b.len())? > CLAUSES {
+/// there are too many, or if they have more than `left` literals. Subtracts these from `left`.
+fn distributed(
+    a: &[Vec<Literal>],
+    b: &[Vec<Literal>],
+    left: &mut usize,
+) -> Option<Vec<Vec<Literal>>> {
+    let count = a.len().checked_mul(b.len())?;
+    if count > CLAUSES {
         return None;
+    }
+    // a single clause repeats nothing
+    if count > 1 {
+        let literals = |clauses: &[Vec<Literal>]| clauses.iter().map(Vec::len).sum::<usize>();
+        let written = literals(a)
+            .saturating_mul(b.len())
+            .saturating_add(literals(b).saturating_mul(a.len()));
+        *left = left.checked_sub(written)?;
     }
     let pairs = a
         .iter()
@@ -219,6 +242,11 @@ mod tests {
         Formula::Any(numbers.iter().map(|number| PackageId(*number)).collect())
     }
 
+    fn clauses(formula: &Formula, wanted: bool) -> Option<Vec<Vec<Literal>>> {
+        let mut left = LITERALS;
+        formula.clauses(wanted, &mut left)
+    }
+
     /// For every set of installed packages, the clauses of a formula hold exactly if the formula
     /// has the wanted value.
     #[test]
@@ -247,8 +275,8 @@ mod tests {
             for installed_set in 0_u32..16 {
                 let is_installed = |id: PackageId| installed_set >> id.0 & 1 == 1;
                 for wanted in [true, false] {
-                    let clauses = formula.clauses(wanted).unwrap();
-                    let holds = clauses.iter().all(|clause| {
+                    let found = clauses(&formula, wanted).unwrap();
+                    let holds = found.iter().all(|clause| {
                         clause
                             .iter()
                             .any(|literal| is_installed(package(*literal)) == (*literal > 0))
@@ -266,15 +294,23 @@ mod tests {
     #[test]
     fn a_dependency_with_too_many_clauses_is_rejected() {
         let pair = |n: u32| Formula::And(vec![any(&[2 * n]), any(&[2 * n + 1])]);
-        assert!(
-            Formula::Or((0..10).map(pair).collect())
-                .clauses(true)
-                .is_some()
-        );
-        assert!(
-            Formula::Or((0..40).map(pair).collect())
-                .clauses(true)
-                .is_none()
-        );
+        assert!(clauses(&Formula::Or((0..10).map(pair).collect()), true).is_some());
+        assert!(clauses(&Formula::Or((0..40).map(pair).collect()), true).is_none());
+    }
+
+    #[test]
+    fn combinations_with_too_many_literals_are_rejected() {
+        let capability = |providers: u32| any(&(0..providers).collect::<Vec<u32>>());
+        let either = |providers: u32| {
+            let all = (10_000..12_000).map(|number| any(&[number])).collect();
+            Formula::Or(vec![capability(providers), Formula::And(all)])
+        };
+        assert_eq!(clauses(&either(100), true).unwrap().len(), 2_000);
+        // each of 2,000 clauses would have 1,001 literals
+        assert_eq!(clauses(&either(1_000), true), None);
+        // a single clause has any number of literals
+        assert_eq!(clauses(&capability(2_000_000), true).unwrap().len(), 1);
+        let any_of_all = Formula::Or((0..100_000).map(|number| any(&[number])).collect());
+        assert_eq!(clauses(&any_of_all, true).unwrap()[0].len(), 100_000);
     }
 }

@@ -553,10 +553,7 @@ impl<'p> PackageChooser<'p> {
     /// a recommendation of its own, once the packages of its condition are installed.
     fn recommended(&mut self, relation: RpmRelation<'p>) -> Vec<PackageId> {
         let clauses: Vec<Vec<Literal>> = if RichDependency::is_rich(relation.name) {
-            self.rules
-                .formula(&relation)
-                .and_then(|formula| formula.clauses(true))
-                .unwrap_or_default()
+            self.rules.clauses(&relation, true).unwrap_or_default()
         } else {
             let providers = self.rules.providers(relation);
             vec![providers.iter().map(|id| installed(*id)).collect()]

@@ -15,6 +15,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// The steps that each visited `Obsoletes` between candidates costs, because it takes memory.
 const OBSOLETED_STEPS: usize = 16;
 
+/// The number of providers of weak dependencies that cost one step together. Each visited
+/// dependency costs another step.
+const WEAK_PROVIDERS: usize = 4;
+
 /// The policy, with the packages that are installed so far.
 pub(super) struct Policy<'r, 'p> {
     rules: &'r mut Rules<'p>,
@@ -300,7 +304,13 @@ impl<'r, 'p> Policy<'r, 'p> {
         for id in self.order.clone() {
             let relations: Vec<RpmRelation<'p>> = self.rules.pool.relations(id, kind).collect();
             for relation in relations {
-                all.extend(self.candidates_of(relation));
+                let found = self.candidates_of(relation);
+                self.rules.spend(1 + found.len() / WEAK_PROVIDERS);
+                all.extend(found);
+            }
+            // the caller checks the steps after each decision
+            if self.rules.is_out_of_steps() {
+                break;
             }
         }
         all
@@ -311,11 +321,7 @@ impl<'r, 'p> Policy<'r, 'p> {
         if !RichDependency::is_rich(relation.name) {
             return self.rules.providers(relation).to_vec();
         }
-        let clauses = self
-            .rules
-            .formula(&relation)
-            .and_then(|formula| formula.clauses(true))
-            .unwrap_or_default();
+        let clauses = self.rules.clauses(&relation, true).unwrap_or_default();
         clauses
             .iter()
             // if the package of a negative literal is not installed, the clause holds already

@@ -3,7 +3,7 @@
 //! Rules are generated for the packages that can be reached from the requested ones, as in dnf's
 //! solver, and then sorted into its order: packages from the last of the pool to the first.
 
-use super::formula::{Formula, Literal, installed, package};
+use super::formula::{Formula, LITERALS, Literal, installed, package};
 use crate::yum::pool::{PackageId, Pool, RpmRelationKind};
 use crate::yum::primary::{FILE_RELATIONS, is_in_primary};
 use crate::yum::relation::{RichDependency, RpmRelation};
@@ -27,6 +27,13 @@ const MULTIVERSION: [&str; 6] = [
 const RULE_STEPS: usize = 128;
 
 const LITERAL_STEPS: usize = 12;
+
+/// How many bytes of a rich dependency are read in one step.
+const BYTES_PER_STEP: usize = 16;
+
+/// The maximum number of packages in the formula of one rich dependency. Without a limit, a
+/// dependency that repeats a capability of many packages could take any memory.
+const FORMULA_PACKAGES: usize = 1 << 20;
 
 /// The reason why a clause must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,7 +144,9 @@ impl<'p> Rules<'p> {
                         self.spend(LITERAL_STEPS * providers.len());
                         queue.extend(providers.iter());
                     } else if let Some(formula) = self.formula(&relation) {
-                        queue.extend(formula.packages());
+                        let packages = formula.packages();
+                        self.spend(LITERAL_STEPS * packages.len());
+                        queue.extend(packages);
                     }
                 }
             }
@@ -203,9 +212,36 @@ impl<'p> Rules<'p> {
         self.pool.by_name(relation)
     }
 
-    /// Returns the formula of a rich dependency; `None` if it is malformed.
-    pub(super) fn formula(&self, relation: &RpmRelation<'_>) -> Option<Formula> {
-        RichDependency::parse(relation.name).map(|rich| Formula::of(self.pool, &rich))
+    /// Returns the formula of a rich dependency; `None` if it is malformed, if too many packages
+    /// provide its names, or if the steps are used up.
+    pub(super) fn formula(&mut self, relation: &RpmRelation<'_>) -> Option<Formula> {
+        let rich = RichDependency::parse(relation.name)?;
+        let pool = self.pool;
+        // a name may be repeated: each time, the formula contains all packages that provide it
+        let mut packages = 0;
+        rich.each_relation(&mut |one| packages += pool.provided_count(one.name));
+        self.spend(packages + relation.name.len() / BYTES_PER_STEP);
+        let is_possible = packages <= FORMULA_PACKAGES && !self.is_out_of_steps();
+        is_possible.then(|| Formula::of(pool, &rich))
+    }
+
+    /// Returns the clauses of `formula`, as [`Formula::clauses`] does.
+    fn clauses_of(&mut self, formula: &Formula, wanted: bool) -> Option<Vec<Vec<Literal>>> {
+        let mut left = LITERALS;
+        let clauses = formula.clauses(wanted, &mut left);
+        self.spend(LITERALS - left);
+        clauses
+    }
+
+    /// Returns the clauses of a rich dependency, as [`Formula::clauses`] does; `None` also if it
+    /// is malformed, or if the steps are used up.
+    pub(super) fn clauses(
+        &mut self,
+        relation: &RpmRelation<'_>,
+        wanted: bool,
+    ) -> Option<Vec<Vec<Literal>>> {
+        let formula = self.formula(relation)?;
+        self.clauses_of(&formula, wanted)
     }
 
     /// Adds the rules for `Requires`, and queues the providers.
@@ -260,21 +296,22 @@ impl<'p> Rules<'p> {
         why: RuleOrigin,
         queue: &mut Vec<PackageId>,
     ) {
-        let Some(rich) = RichDependency::parse(relation.name) else {
-            // a package with a malformed dependency cannot be installed
+        let Some(formula) = self.formula(&relation) else {
+            // a package with a malformed or too large dependency cannot be installed
             self.push(vec![-installed(id)], why);
             return;
         };
-        let formula = Formula::of(self.pool, &rich);
         let is_base = self.is_base(id);
+        let has_packages = formula.has_packages();
+        let clauses = self.clauses_of(&formula, true);
         // a dependency with too many clauses counts as one that cannot hold, so that the package is
         // rejected with a reason that names the dependency
-        for clause in formula.clauses(true).unwrap_or_else(|| vec![Vec::new()]) {
+        for clause in clauses.unwrap_or_else(|| vec![Vec::new()]) {
             if clause.contains(&installed(id)) {
                 continue;
             }
             let is_hopeless = !clause.iter().any(|literal| *literal > 0);
-            if is_hopeless && (is_base || self.assume && !formula.has_packages()) {
+            if is_hopeless && (is_base || self.assume && !has_packages) {
                 if !is_base {
                     self.assumed
                         .entry(id)
@@ -298,9 +335,7 @@ impl<'p> Rules<'p> {
     fn excludes(&mut self, id: PackageId, queue: &mut Vec<PackageId>) {
         for (number, relation) in self.dependencies(id, RpmRelationKind::Conflicts) {
             let clauses = if RichDependency::is_rich(relation.name) {
-                self.formula(&relation)
-                    .and_then(|formula| formula.clauses(false))
-                    .unwrap_or_default()
+                self.clauses(&relation, false).unwrap_or_default()
             } else {
                 self.providers(relation)
                     .iter()

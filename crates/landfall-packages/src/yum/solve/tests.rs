@@ -526,3 +526,21 @@ fn many_packages_that_obsolete_each_other_reach_the_limit() {
         "{reasons:?}"
     );
 }
+
+#[test]
+fn a_rich_dependency_with_too_many_packages_cannot_be_met() {
+    let repeated = |count: usize| {
+        let mut sources = format!("a: requires ({})\n", vec!["x"; count].join(" and "));
+        for number in 0..300 {
+            sources += &format!("p{number}: provides x\n");
+        }
+        ask(&sources, "", &["a"], true, false)
+    };
+    assert_eq!(repeated(10).names().len(), 2);
+    // 1.2 million packages in all
+    let reasons = repeated(4_000).reasons();
+    assert!(
+        reasons[1].ends_with("x), which cannot be met"),
+        "{reasons:?}"
+    );
+}
