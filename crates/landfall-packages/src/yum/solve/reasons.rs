@@ -5,7 +5,11 @@ use super::rules::{Rule, RuleOrigin, Rules};
 use super::sat::{ClauseId, Sat, SolverStop};
 use crate::yum::pool::{PackageId, Pool, RpmRelationKind};
 use crate::yum::relation::{RichDependency, RpmRelation};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// The steps that each visited package or literal costs when a solver is made: more than in a
+/// search, because memory is allocated.
+const BUILD_STEPS: u64 = 8;
 
 /// Explains the rules of `core`, which cannot all hold. Returns their sentences, and the required
 /// relations that no package provides. Omits rules that are not needed for the contradiction, as
@@ -18,7 +22,9 @@ pub(super) fn explain(
     let mut needed: Vec<&Rule> = core.iter().map(|id| &rules.rules[*id as usize]).collect();
     // without this reduction, a chain would contain every rule that the search used
     let mut at = needed.len();
-    while let Some(before) = at.checked_sub(1) {
+    while let Some(before) = at.checked_sub(1)
+        && steps > 0
+    {
         at = before;
         let without: Vec<&Rule> = (0..needed.len())
             .filter(|number| *number != at)
@@ -32,7 +38,7 @@ pub(super) fn explain(
         .iter()
         .filter_map(|rule| missing_relation(rules, rule))
         .collect();
-    (sentences(rules, needed), missing)
+    (sentences(rules, &needed), missing)
 }
 
 /// Returns the relation that `rule` requires, if no package provides it.
@@ -50,6 +56,12 @@ fn missing_relation(rules: &Rules<'_>, rule: &Rule) -> Option<String> {
 
 /// Whether the rules `some` can all hold, or `steps` are not enough to decide that.
 fn may_hold(rules: &Rules<'_>, some: &[&Rule], steps: &mut u64) -> bool {
+    let literals = some.iter().map(|rule| rule.literals.len()).sum::<usize>();
+    let visited = rules.pool.count() + literals;
+    *steps = steps.saturating_sub(BUILD_STEPS * visited as u64);
+    if *steps == 0 {
+        return true;
+    }
     let clauses = some.iter().map(|rule| rule.literals.as_slice());
     let (mut sat, outcome) = Sat::new(rules.pool.count(), *steps, clauses);
     let mut outcome = outcome.map_err(SolverStop::from);
@@ -60,15 +72,16 @@ fn may_hold(rules: &Rules<'_>, some: &[&Rule], steps: &mut u64) -> bool {
         .collect();
     // any assignment is sufficient, so the policy is not needed here
     while outcome.is_ok() {
-        let Some(open) = literals
-            .iter()
-            .copied()
-            .find(|literal| sat.value(*literal) == 0)
-        else {
+        let mut visited = 0;
+        let open = literals.iter().copied().find(|literal| {
+            visited += 1;
+            sat.value(*literal) == 0
+        });
+        let Some(open) = open else {
             *steps = sat.steps();
             return true;
         };
-        outcome = sat.decide(open);
+        outcome = sat.spend(visited).and_then(|()| sat.decide(open));
     }
     *steps = sat.steps();
     outcome == Err(SolverStop::OutOfSteps)
@@ -76,23 +89,38 @@ fn may_hold(rules: &Rules<'_>, some: &[&Rule], steps: &mut u64) -> bool {
 
 /// Orders the rules and returns their sentences: first the requests, then their dependencies, and
 /// so on. A conflict follows once both packages were mentioned.
-fn sentences(rules: &Rules<'_>, mut left: Vec<&Rule>) -> Vec<String> {
-    let mut mentioned: BTreeSet<PackageId> = BTreeSet::new();
+fn sentences(rules: &Rules<'_>, needed: &[&Rule]) -> Vec<String> {
+    // for each package, the rules that wait until it was mentioned
+    let mut waiting: HashMap<PackageId, Vec<usize>> = HashMap::new();
+    // for each rule, the number of packages for which it waits
+    let mut waits: Vec<usize> = Vec::new();
+    for (number, rule) in needed.iter().enumerate() {
+        let negative = rule.literals.iter().filter(|literal| **literal < 0);
+        let packages: BTreeSet<PackageId> = negative.map(|literal| package(*literal)).collect();
+        waits.push(packages.len());
+        for id in packages {
+            waiting.entry(id).or_default().push(number);
+        }
+    }
+    let mut left: BTreeSet<usize> = (0..needed.len()).collect();
+    let is_ready = |number: &usize| waits[*number] == 0;
+    let mut ready: BTreeSet<usize> = left.iter().copied().filter(is_ready).collect();
+    let mut seen: HashSet<String> = HashSet::new();
     let mut sentences: Vec<String> = Vec::new();
-    while !left.is_empty() {
-        let next = left
-            .iter()
-            .position(|rule| {
-                rule.literals
-                    .iter()
-                    .all(|literal| *literal > 0 || mentioned.contains(&package(*literal)))
-            })
-            .unwrap_or(0);
-        let rule = left.remove(next);
-        mentioned.extend(rule.literals.iter().map(|literal| package(*literal)));
+    while let Some(next) = ready.first().or(left.first()).copied() {
+        ready.remove(&next);
+        left.remove(&next);
+        for literal in &needed[next].literals {
+            for number in waiting.remove(&package(*literal)).unwrap_or_default() {
+                waits[number] -= 1;
+                if waits[number] == 0 && left.contains(&number) {
+                    ready.insert(number);
+                }
+            }
+        }
         // several rules can come from one relation
-        let sentence = sentence(rules, rule);
-        if !sentences.contains(&sentence) {
+        let sentence = sentence(rules, needed[next]);
+        if seen.insert(sentence.clone()) {
             sentences.push(sentence);
         }
     }

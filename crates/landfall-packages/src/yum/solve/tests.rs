@@ -544,3 +544,27 @@ fn a_rich_dependency_with_too_many_packages_cannot_be_met() {
         "{reasons:?}"
     );
 }
+
+#[test]
+fn a_long_chain_of_reasons_takes_linear_time() {
+    // the packages are in the reverse order of the sentences
+    let chain = |count: usize| {
+        let lines = (0..count).rev();
+        let lines = lines.map(|number| format!("c{number}: requires c{}\n", number + 1));
+        ask(&lines.collect::<String>(), "", &["c0"], true, false).reasons()
+    };
+    for count in [3, 8_000] {
+        let reasons = chain(count);
+        assert_eq!(reasons.len(), count + 1);
+        assert!(
+            reasons[0].starts_with("'c0' is requested"),
+            "{}",
+            reasons[0]
+        );
+        let expected = format!(
+            "c{}-1-1.noarch requires c{count}, which no source offers",
+            count - 1
+        );
+        assert_eq!(reasons[count], expected);
+    }
+}
