@@ -568,3 +568,27 @@ fn a_long_chain_of_reasons_takes_linear_time() {
         assert_eq!(reasons[count], expected);
     }
 }
+
+#[test]
+fn many_recommendations_before_many_choices_reach_the_limit() {
+    let choices = |count: usize| {
+        let recommended: String = (0..20).map(|r| format!("; recommends r{r}")).collect();
+        let package = |number: usize| {
+            let next = number + 1;
+            format!(
+                "c{number}: requires v{number}; requires c{next}{recommended}\n\
+                 p{number}: provides v{number}\n\
+                 q{number}: provides v{number}\n"
+            )
+        };
+        let sources: String = (0..count).map(package).collect();
+        ask(&format!("{sources}c{count}\n"), "", &["c0"], false, false)
+    };
+    assert_eq!(choices(10).names().len(), 21);
+    // each choice considers all recommendations of the selected packages
+    let reasons = choices(400).reasons();
+    assert!(
+        reasons[0].starts_with("the package selection was stopped after 2000000 steps"),
+        "{reasons:?}"
+    );
+}
