@@ -511,8 +511,8 @@ pub enum PartOrigin {
         registry: Arc<str>,
         /// The repository, without the host.
         repository: Arc<str>,
-        /// The manifests of the image, which list the URLs.
-        manifests: Vec<Descriptor>,
+        /// The manifests of the image, which list the URLs. Shared by all layers of the image.
+        manifests: Arc<[Descriptor]>,
     },
     /// A file on a web server.
     Url(String),

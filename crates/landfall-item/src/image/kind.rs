@@ -6,7 +6,7 @@ use landfall_content::{
     AttachedReferrer, EntryPart, LocalContent, LocalForm, LockEntry, PartOrigin,
 };
 use landfall_model::report::EntryKind;
-use landfall_model::{Digest, is_path_below, media_type};
+use landfall_model::{Descriptor, Digest, is_path_below, media_type};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -68,10 +68,11 @@ pub(crate) fn entry(image: &LockedImage) -> LockEntry {
             repository: repository.clone(),
         })
     };
+    let manifests: Arc<[Descriptor]> = image.manifests_in_order().collect();
     let foreign = || PartOrigin::Foreign {
         registry: registry.clone(),
         repository: repository.clone(),
-        manifests: image.manifests_in_order().collect(),
+        manifests: manifests.clone(),
     };
     let manifest = || {
         archived.clone().unwrap_or_else(|| PartOrigin::Manifest {
@@ -196,5 +197,31 @@ mod tests {
         assert_eq!(entry.referrers.len(), 3);
         // a child of the index is pushed before the index, even if it is a referrer as well
         assert!(entry.only_refers(&digest("sig")) && !entry.only_refers(&digest("own")));
+    }
+
+    #[test]
+    fn foreign_layers_share_the_list_of_manifests() {
+        let kind = "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip";
+        let [top, child, one, other] =
+            ["top", "child", "one", "other"].map(|text| Digest::sha256(text.as_bytes()));
+        let text = format!(
+            "version: 1\nimages:\n- name: q.io/a:1\n  digest: {top}\n  mediaType: i\n  size: 9\n  \
+             manifests:\n  - {{digest: {child}, size: 1, mediaType: m}}\n  blobs:\n  \
+             - {one} 5 {kind}\n  - {other} 6 {kind}\n",
+        );
+        let entry = entry(&Lock::parse("l", &text).unwrap().images[0]);
+        let lists: Vec<&Arc<[Descriptor]>> = entry
+            .parts
+            .iter()
+            .filter_map(|part| match &part.origin {
+                PartOrigin::Foreign { manifests, .. } => Some(manifests),
+                _ => None,
+            })
+            .collect();
+        let [first, second] = lists[..] else {
+            panic!("{lists:?}");
+        };
+        assert_eq!(first.len(), 2);
+        assert!(Arc::ptr_eq(first, second));
     }
 }
