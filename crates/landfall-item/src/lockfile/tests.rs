@@ -5,6 +5,7 @@ use super::*;
 use crate::{
     LockedFile, LockedImage, LockedManifest, LockedReferrer, LockedSidecar, LockedTrimmedIndex,
 };
+use landfall_model::document::growth::assert_linear;
 use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, FolderPacking};
 use landfall_signature::{LogEntry, SignerKind, VerifiedSignature};
@@ -488,4 +489,18 @@ fn a_truncated_lock_is_never_valid() {
 fn the_lock_has_a_section_for_every_kind_in_the_same_order() {
     let kinds: Vec<_> = crate::item_kinds().collect();
     assert_eq!(kinds, Lock::default().section_kinds());
+}
+
+#[test]
+fn a_long_comment_before_the_items_is_not_parsed_with_each_piece() {
+    assert_linear(500, |count| {
+        let comment = "a".repeat(400 * count);
+        let mut text =
+            format!("# landfall.lock, written by `landfall lock`\nversion: 1\nfiles: #{comment}\n");
+        let digest = digest("file");
+        for number in 0..count {
+            text += &format!("- name: https://e.test/{number:06}\n  digest: {digest}\n  size: 1\n");
+        }
+        assert_eq!(text::read(&(text + "...\n")), None);
+    });
 }

@@ -17,6 +17,10 @@ const END: &str = "...\n";
 /// How much text is parsed at once, in bytes. The YAML parser needs ten times as much memory.
 const PIECE: usize = 16 << 10;
 
+/// The maximum length of the line before the first item of a section, in bytes. It is parsed again
+/// with each piece of the section. The longest that landfall writes is `unresolved:`.
+const MAX_TITLE: usize = 64;
+
 /// Writes the lock. Equal locks give equal text.
 pub(super) fn write(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
     out.write_str(HEAD)?;
@@ -58,6 +62,9 @@ pub(super) fn read(text: &str) -> Option<Lock> {
         }
         let items: &str;
         (items, rest) = rest.split_at(few_items(rest));
+        if !items.is_empty() && title.len() > MAX_TITLE {
+            return None;
+        }
         let part: Lock = yaml::from_str(&format!("version: 1\n{title}\n{items}")).ok()?;
         lock.append(part);
     }
