@@ -7,7 +7,8 @@ use crate::support::images::{noise, sha256};
 use crate::support::peers::{Server, docker_registry, file_server, own_registry};
 use crate::support::{Place, landfall_serve, need, wait_for};
 use serde_json::{Value, json};
-use std::process::Command;
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
 
 /// A web server with two releases of a file and their checksum files, and a registry.
 struct Site {
@@ -85,6 +86,32 @@ impl Site {
         let list = manifest(&self.registry.address, "base/landfall/locks", "latest");
         list.json()["layers"].as_array().unwrap().len()
     }
+}
+
+#[test]
+fn a_server_whose_registry_does_not_answer_can_be_stopped() {
+    let place = Place::new();
+    let registry = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = registry.local_addr().unwrap().to_string();
+    let mut server = place
+        .command()
+        .args(["serve", "--listen", "127.0.0.1:0", "--from", &address])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let _request = registry.accept().unwrap();
+    let pid = server.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    wait_for("the end of the server", || {
+        server.try_wait().unwrap().is_some()
+    });
+    assert!(server.wait().unwrap().success());
 }
 
 #[test]

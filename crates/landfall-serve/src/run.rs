@@ -44,8 +44,10 @@ pub async fn serve<E: From<Failure> + std::fmt::Display>(
     load: impl Fn() -> Result<ServedContent, E>,
     ready: impl FnOnce(&ServerInfo),
     mut reload: impl AsyncFnMut(),
-    stop: impl Future<Output = ()>,
+    stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), E> {
+    // in its own task, which continues while `load` blocks this one
+    let stop = tokio::spawn(stop);
     // `load` may wait for a registry
     let content = block_in_place(&load)?;
     let mut addresses = Vec::new();
@@ -122,18 +124,20 @@ pub async fn serve<E: From<Failure> + std::fmt::Display>(
         let state = state_sender.borrow().clone();
         state::refreshed(state, renew).await
     });
-    let stopping = async {
-        stop.await;
-        context.draining.store(true, Ordering::Relaxed);
+    let stopped = context.clone();
+    // in its own task, because a reload may wait for a registry that does not answer
+    let stopping = tokio::spawn(async move {
+        let _ = stop.await;
+        stopped.draining.store(true, Ordering::Relaxed);
         tokio::time::sleep(drain).await;
-    };
+        let _ = end.send(true);
+    });
     let running = async {
         tokio::select! {
-            () = stopping => {}
+            _ = stopping => {}
             () = reloading => {}
             () = api::clean_up(context.clone()) => {}
         }
-        let _ = end.send(true);
         let _ = accepting.await;
     };
     // refreshes are answered until the last response has ended
@@ -466,4 +470,72 @@ fn covers(key: &CertifiedKey, name: &ServerName<'_>) -> bool {
         return false;
     };
     ParsedCertificate::try_from(cert).is_ok_and(|parsed| verify_server_name(&parsed, name).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_model::report::SilentProgress;
+    use std::cell::Cell;
+    use std::net::TcpStream;
+    use std::sync::mpsc::channel;
+    use std::time::{Duration, Instant};
+    use tokio::sync::oneshot;
+
+    #[test]
+    fn a_server_stops_while_a_reload_waits_for_its_content() {
+        let (announce, address) = channel();
+        let (begin, begun) = channel();
+        let (release, released) = channel::<()>();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let server = std::thread::spawn(move || {
+            let options = ServeOptions {
+                listen: vec!["127.0.0.1:0".into()],
+                target: None,
+                site: None,
+                writable: None,
+                max_bytes: None,
+                anonymous_push: false,
+                redirect: false,
+                drain: Duration::ZERO,
+                log: None,
+                limits: Limits::default(),
+                progress: Arc::new(SilentProgress),
+            };
+            let loads = Cell::new(0);
+            let load = || {
+                loads.set(loads.get() + 1);
+                if loads.get() == 2 {
+                    begin.send(()).unwrap();
+                    let _ = released.recv();
+                }
+                Ok::<_, Failure>(ServedContent::default())
+            };
+            let ready = |info: &ServerInfo| announce.send(info.urls[0].clone()).unwrap();
+            let reloads = Cell::new(0);
+            let reload = async || {
+                if reloads.replace(1) > 0 {
+                    std::future::pending::<()>().await;
+                }
+            };
+            let stop = async move { drop(stopped.await) };
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime
+                .block_on(serve(options, load, ready, reload, stop))
+                .unwrap();
+        });
+        let url: String = address.recv().unwrap();
+        begun.recv().unwrap();
+        drop(stop);
+        let deadline = Instant::now() + Duration::from_mins(1);
+        while TcpStream::connect(url.trim_start_matches("http://")).is_ok() {
+            assert!(Instant::now() < deadline, "connections are still accepted");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        drop(release);
+        server.join().unwrap();
+    }
 }

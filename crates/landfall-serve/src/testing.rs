@@ -94,7 +94,7 @@ fn start_server(
         };
         let load = || Ok::<_, Failure>(load());
         let ready = |info: &crate::ServerInfo| started.send(info.urls[0].clone()).unwrap();
-        let stop = async { drop(stopped.await) };
+        let stop = async move { drop(stopped.await) };
         runtime
             .block_on(serve(
                 options,

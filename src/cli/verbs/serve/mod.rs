@@ -31,6 +31,7 @@ use landfall_serve::{
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
 
@@ -214,27 +215,30 @@ impl ServeCommand {
             progress: Arc::clone(&context.progress),
         };
         let runtime = context.runtime()?;
-        // After Ctrl-C, the server has this time to end, so that responses in progress can finish.
-        let _taken_over = context.interrupts.take_over(Duration::from_secs(
-            20 + self.bounds.drain.unwrap_or_default(),
-        ));
+        // After a signal, the server has this time to end, so that responses in progress can
+        // finish.
+        let grace = Duration::from_secs(20 + self.bounds.drain.unwrap_or_default());
+        let _taken_over = context.interrupts.take_over(grace);
         let result = runtime.block_on(async {
-            let mut ended = Exit::Done;
             let cannot =
                 |error| CliError::new(Exit::Failed, format!("cannot handle signals: {error}"));
-            let mut terminate = Terminations::watch().map_err(cannot)?;
+            let terminate = Terminations::watch().map_err(cannot)?;
             let mut hang_up = Reloads::watch().map_err(cannot)?;
             let reload = async || {
                 hang_up.recv().await;
             };
-            let stop = async {
-                tokio::select! {
-                    () = terminate.recv() => {}
-                    _ = tokio::signal::ctrl_c() => ended = Exit::Interrupted,
-                }
+            let phase = Arc::new(ServerPhase::default());
+            let stop = stop_signal(terminate, grace, phase.clone());
+            let ready = |serving: &ServerInfo| {
+                phase.is_serving.store(true, Ordering::Relaxed);
+                announce(serving, context.global.output);
             };
-            let ready = |serving: &ServerInfo| announce(serving, context.global.output);
             serve(options, load, ready, reload, stop).await?;
+            let ended = if phase.is_interrupted.load(Ordering::Relaxed) {
+                Exit::Interrupted
+            } else {
+                Exit::Done
+            };
             Ok(VerbOutcome::new(VerbReport::default(), "", ended))
         });
         runtime.shutdown_background();
@@ -398,6 +402,33 @@ fn access_log(path: &Path) -> Result<AccessLog, CliError> {
             path.display()
         ))
     })
+}
+
+/// How far a server has come.
+#[derive(Default)]
+struct ServerPhase {
+    /// Whether clients can connect.
+    is_serving: AtomicBool,
+    /// Whether Ctrl-C stopped it.
+    is_interrupted: AtomicBool,
+}
+
+/// Waits for SIGTERM or Ctrl-C. After SIGTERM, the process ends when `grace` has passed, or at once
+/// if no client can connect yet: reading the content may wait for a registry that does not answer.
+/// After Ctrl-C, `Interrupts` ends it.
+async fn stop_signal(mut terminate: Terminations, grace: Duration, phase: Arc<ServerPhase>) {
+    tokio::select! {
+        () = terminate.recv() => {
+            let is_serving = phase.is_serving.load(Ordering::Relaxed);
+            tokio::spawn(end_after(if is_serving { grace } else { Duration::ZERO }));
+        }
+        _ = tokio::signal::ctrl_c() => phase.is_interrupted.store(true, Ordering::Relaxed),
+    }
+}
+
+async fn end_after(grace: Duration) {
+    tokio::time::sleep(grace).await;
+    std::process::exit(Exit::Done as i32)
 }
 
 /// Prints one line that scripts can wait for. With `--output json` or `markdown`, stdout is
