@@ -11,6 +11,10 @@ use std::io::Write;
 /// longer file is compared in windows: each with the base's bytes around its relative position.
 const WINDOW: u64 = 16 << 20;
 
+/// The maximum number of bytes of the base's file that are compared with a window. If the base's
+/// file is much longer than the new one, the relative positions of a window include more.
+const MAX_OLD_WINDOW: u64 = 3 * WINDOW;
+
 /// A base of a patch.
 pub struct PatchBase<'a> {
     /// The plain bytes of the base.
@@ -132,7 +136,9 @@ impl<W: Write> Creation<'_, W> {
         for from in (0..file.length()).step_by(WINDOW as usize) {
             let count = (file.length() - from).min(WINDOW);
             let old_from = ((from as f64 * scale) as u64).saturating_sub(WINDOW / 2);
-            let old_to = (((from + count) as f64 * scale) as u64 + WINDOW / 2).min(old.length());
+            let old_to = (((from + count) as f64 * scale) as u64 + WINDOW / 2)
+                .min(old_from + MAX_OLD_WINDOW)
+                .min(old.length());
             let new_bytes = self.read_new(file.offset + from, count as usize)?;
             let old_offset = old.offset + old_from;
             let old_bytes = self.read_old(

@@ -5,8 +5,9 @@ use landfall_patch::{
     Listing, PatchBase, PatchReader, PatchSections, PatchStatistics, PlainSource, create,
 };
 use proptest::prelude::*;
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 type Sections = PatchSections<Vec<u8>>;
 
@@ -47,6 +48,42 @@ fn apply(sections: &Sections, bases: &[Vec<u8>], size: u64) -> Result<Vec<u8>, S
         .read_to_end(&mut plain)
         .map_err(|error| error.to_string())?;
     Ok(plain)
+}
+
+/// A stream of zeros that records the length of its longest read.
+struct Zeros {
+    size: u64,
+    longest: AtomicUsize,
+}
+
+impl PlainSource for Zeros {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, buffer: &mut [u8], _offset: u64) -> io::Result<()> {
+        self.longest.fetch_max(buffer.len(), Ordering::Relaxed);
+        buffer.fill(0);
+        Ok(())
+    }
+}
+
+#[test]
+fn an_old_file_that_is_much_longer_than_the_new_one_is_not_read_as_a_whole() {
+    let old = Zeros {
+        size: 256 << 20,
+        longest: AtomicUsize::new(0),
+    };
+    let listing = Listing::read(io::repeat(0).take(old.size)).unwrap();
+    let bases = [PatchBase {
+        source: &old,
+        listing: &listing,
+    }];
+    let new = vec![1_u8; 1000];
+    let of_new = Listing::read(&new[..]).unwrap();
+    create(&new, &of_new, &bases, PatchSections::<Vec<u8>>::default()).unwrap();
+    let longest = old.longest.load(Ordering::Relaxed);
+    assert!((1..=64 << 20).contains(&longest), "{longest} bytes at once");
 }
 
 fn size(sections: &Sections) -> usize {
