@@ -1,5 +1,6 @@
 //! Builds Kubernetes objects as YAML, with their keys in the customary order.
 
+use landfall_model::document::with_quoted_words;
 use serde_yaml::{Mapping, Value};
 
 /// Returns a mapping with these entries, in this order and without those that are null.
@@ -36,10 +37,12 @@ pub(super) fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Valu
         .into()
 }
 
-/// Serializes `value` as a YAML document.
+/// Serializes `value` as a YAML document. Texts that are booleans or numbers in YAML 1.1 are
+/// quoted, because Kubernetes reads that version.
 pub(super) fn document(value: &Value) -> String {
     // serializing strings, numbers, lists and mappings cannot fail
-    serde_yaml::to_string(value).unwrap_or_default()
+    let text = serde_yaml::to_string(value).unwrap_or_default();
+    with_quoted_words(&text).into_owned()
 }
 
 /// The rule for names of objects (RFC 1123 subdomain).
@@ -131,6 +134,21 @@ pub(super) fn node_file(path: &str, mode: u32, content: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_that_kubernetes_would_take_for_another_type_are_quoted() {
+        let labels = map([
+            ("cluster", "no".into()),
+            ("password", "1_000".into()),
+            ("lines", "on\nno: off\n".into()),
+            ("is", true.into()),
+        ]);
+        assert_eq!(
+            document(&labels),
+            "cluster: 'no'\npassword: '1_000'\nlines: |\n  on\n  no: off\nis: true\n"
+        );
+        assert_eq!(document(&"on".into()), "'on'\n");
+    }
 
     #[test]
     fn names_of_objects_are_lower_case() {

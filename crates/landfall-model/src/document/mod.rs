@@ -16,6 +16,7 @@ mod update_rule;
 mod vars;
 pub mod yaml;
 mod yaml_tree;
+mod yaml_words;
 
 pub use self::archive::{
     ArchiveBudget, BundledChart, TarForm, UnpackedFiles, bundled_charts, unpack, unpack_chart,
@@ -45,3 +46,4 @@ pub use self::yaml_tree::{
     NotYaml, ScalarStyle, YamlAlias, YamlDocument, YamlDocuments, YamlEntry, YamlMapping, YamlNode,
     YamlScalar, YamlSequence, anchored_scalar, comment_spans,
 };
+pub use self::yaml_words::{in_yaml_1_2, is_key, with_quoted_words};

@@ -1,13 +1,12 @@
 //! Loads charts from folders and archives.
 
-use super::yaml_words::in_yaml_1_2;
 use super::{HelmChart, MissingDependency, plain, values_within};
 use crate::inputs::is_document;
 use landfall_content::if_exists;
 use landfall_model::document::yaml::{self, YamlBudget};
 use landfall_model::document::{
-    self, ArchiveBudget, BundledChart, Diagnostic, UnpackedFiles, bundled_charts, read_input,
-    unpack_chart,
+    self, ArchiveBudget, BundledChart, Diagnostic, UnpackedFiles, bundled_charts, in_yaml_1_2,
+    read_input, unpack_chart,
 };
 use landfall_model::{Failure, Limits};
 use serde::Deserialize;

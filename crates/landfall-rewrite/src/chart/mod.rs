@@ -5,14 +5,12 @@
 //! a parent override those of a subchart.
 
 mod load;
-mod yaml_words;
 
 pub use self::load::ChartError;
 
 use self::load::read;
-use self::yaml_words::{is_key, with_quoted_words};
 use landfall_model::document::yaml::YamlBudget;
-use landfall_model::document::{Diagnostic, LineIndex, YamlNode};
+use landfall_model::document::{Diagnostic, LineIndex, YamlNode, is_key, with_quoted_words};
 use serde_yaml::{Mapping, Number, Value};
 use std::path::{Path, PathBuf};
 

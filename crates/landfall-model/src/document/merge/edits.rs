@@ -2,6 +2,7 @@
 //! errors of a merge.
 
 use crate::document::yaml_tree::{YamlEntry, YamlMapping, YamlNode, YamlSequence};
+use crate::document::yaml_words::with_quoted_words;
 use serde_yaml::{Mapping, Value};
 use std::ops::Range;
 
@@ -358,7 +359,8 @@ pub(super) fn block_text(
 ) -> Result<String, MergeError> {
     let text =
         serde_yaml::to_string(value).map_err(|error| MergeError::NotYaml(error.to_string()))?;
-    Ok(text
+    // the reader of the file may read YAML 1.1, as Kubernetes does
+    Ok(with_quoted_words(&text)
         .lines()
         .map(|line| match line {
             "" => "\n".to_owned(),

@@ -67,6 +67,14 @@ status: {}
 ";
 
 #[test]
+fn new_texts_that_are_other_types_in_yaml_1_1_are_quoted() {
+    assert_eq!(
+        text("a: yes\n", "{b: \"yes\", c: {d: \"010\"}}"),
+        "a: yes\nb: 'yes'\nc:\n  d: '010'\n"
+    );
+}
+
+#[test]
 fn keys_are_set_or_added_and_other_bytes_are_kept() {
     let values = "spec:\n  proxy: {http: new, https: \"\"}\n  empty: {a: 1}\n  none: [b]\n  \
                       files:\n  - {path: /a, mode: '0600', content: \"one\\n\\ntwo\\nx\\n\"}\n  - {path: /c}\n  users: [{name: x}, {name: y}]\n  more: {c: d}\n\

@@ -1,10 +1,10 @@
-//! Booleans and numbers of YAML 1.1, such as `off` and `010`, in documents of charts.
+//! Booleans and numbers of YAML 1.1, such as `off` and `010`.
 //!
-//! Helm reads YAML 1.1: the key `off` is the key `false` to templates, and the value `off` is
-//! `false`; `010` is 8, and `1_000` is 1000. The parser of landfall reads YAML 1.2, in which all of
-//! them are texts.
+//! Helm and Kubernetes read YAML 1.1: the key `off` is the key `false` to templates, and the value
+//! `off` is `false`; `010` is 8, and `1_000` is 1000. The parser of landfall reads YAML 1.2, in
+//! which all of them are texts.
 
-use landfall_model::document::{ScalarStyle, YamlDocuments, YamlNode, YamlScalar, yaml};
+use crate::document::{ScalarStyle, YamlDocuments, YamlNode, YamlScalar, yaml};
 use serde_yaml::Value;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,12 +14,13 @@ const FALSE: [&str; 8] = ["n", "N", "no", "No", "NO", "off", "Off", "OFF"];
 
 /// Replaces plain keys and values that are booleans or numbers only in YAML 1.1 by `true`, `false`
 /// and decimal numbers. A text without such words, or that is not YAML, is returned unchanged.
-pub(super) fn in_yaml_1_2(text: &str) -> Cow<'_, str> {
+pub fn in_yaml_1_2(text: &str) -> Cow<'_, str> {
     replaced(text, |_, value| value.to_owned())
 }
 
-/// Quotes plain keys and values that Helm would read as booleans or numbers, in a text of YAML 1.2.
-pub(super) fn with_quoted_words(text: &str) -> Cow<'_, str> {
+/// Quotes plain keys and values that Helm and Kubernetes would read as booleans or numbers, in a
+/// text of YAML 1.2.
+pub fn with_quoted_words(text: &str) -> Cow<'_, str> {
     replaced(text, |word, _| format!("'{word}'"))
 }
 
@@ -66,7 +67,7 @@ fn may_have_words(text: &str) -> bool {
 }
 
 /// Whether Helm reads `key` as the key `name`.
-pub(super) fn is_key(key: &YamlNode<'_>, name: &str) -> bool {
+pub fn is_key(key: &YamlNode<'_>, name: &str) -> bool {
     key.scalar()
         .is_some_and(|scalar| value(scalar).as_deref().unwrap_or(&scalar.value) == name)
 }
