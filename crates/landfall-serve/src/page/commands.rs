@@ -1,6 +1,7 @@
 //! The commands that fetch an item, ready to be pasted into a shell.
 
 use crate::catalog::ItemListing;
+use landfall_model::local_path;
 use landfall_model::report::{EntryKind, shell_word};
 
 /// The address at which the reader of the page reaches this server.
@@ -102,9 +103,7 @@ fn file_commands(item: &ItemListing, address: ReaderAddress<'_>) -> Vec<FetchCom
         _ => "sha256sum",
     };
     let checksum = shell_word(&format!("{}  {file_name}", item.digest.hex()));
-    let connect_to = shell_word(&format!("::{}", address.host));
-    let original_url = shell_word(&item.name);
-    vec![
+    let mut commands = vec![
         FetchCommand::new(
             "curl",
             format!("curl --fail --location --output {output} {url}"),
@@ -113,16 +112,25 @@ fn file_commands(item: &ItemListing, address: ReaderAddress<'_>) -> Vec<FetchCom
             "verify",
             format!("echo {checksum} | {checksum_tool} --check"),
         ),
-        FetchCommand::new(
+    ];
+    // a file next to the manifest has no URL of its own
+    if local_path(&item.name).is_none() {
+        let connect_to = shell_word(&format!("::{}", address.host));
+        let original_url = shell_word(&item.name);
+        commands.push(FetchCommand::new(
             "original URL",
             format!("curl --fail --output {output} --connect-to {connect_to} {original_url}"),
-        ),
-    ]
+        ));
+    }
+    commands
 }
 
-/// The last component of a URL's path.
-fn file_name(url: &str) -> &str {
-    let path = url.split(['?', '#']).next().unwrap_or(url);
+/// The last component of the path of a URL or of a file next to the manifest.
+fn file_name(name: &str) -> &str {
+    let path = match local_path(name) {
+        Some(path) => path,
+        None => name.split(['?', '#']).next().unwrap_or(name),
+    };
     match path.rsplit('/').next() {
         Some(name) if !name.is_empty() => name,
         _ => "file",
@@ -181,6 +189,17 @@ mod tests {
             of(&chart, false),
             ["helm pull oci://m:5000/charts/app --version 1.2.3+b1 --plain-http"]
         );
+    }
+
+    #[test]
+    fn a_file_next_to_the_manifest_has_no_original_url() {
+        for (name, output) in [("local:setup.sh", "setup.sh"), ("local:a/b#1", "b#1")] {
+            let local = item(EntryKind::File, name, "f:1");
+            let commands = of(&local, true);
+            assert_eq!(commands.len(), 2, "{commands:?}");
+            let begin = format!("curl --fail --location --output {} ", shell_word(output));
+            assert!(commands[0].starts_with(&begin), "{commands:?}");
+        }
     }
 
     #[test]
