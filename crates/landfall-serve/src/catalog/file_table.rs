@@ -134,11 +134,17 @@ impl FileTable {
             .is_some_and(|(path, _)| path.starts_with(&prefix))
     }
 
-    /// The hosts of all files, sorted.
+    /// Whether there are no files.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The hosts of all files that have one, sorted.
     pub(crate) fn hosts(&self) -> BTreeSet<&str> {
         self.0
-            .keys()
-            .filter_map(|path| Some(path.split_once('/')?.0))
+            .iter()
+            .filter(|(_, urls)| urls.keys().any(|url| local_path(url).is_none()))
+            .filter_map(|(path, _)| Some(path.split_once('/')?.0))
             .collect()
     }
 
@@ -389,6 +395,14 @@ mod tests {
             "{message}"
         );
         assert_eq!(table(&[a]).find("h/get", None).unwrap(), &of_a);
+    }
+
+    #[test]
+    fn files_next_to_the_manifest_have_no_host() {
+        let beside = file("local:tool.txt", b"tool");
+        let both = table(&[beside, file("https://h:8443/a/b", b"x")]);
+        assert!(both.find("local/tool.txt", None).is_ok());
+        assert_eq!(both.hosts(), BTreeSet::from(["h:8443"]));
     }
 
     #[test]

@@ -18,6 +18,7 @@ const MAX_HOST_NAME: usize = 253;
 #[template(path = "nodes.html")]
 struct NodesPage<'a> {
     frame: PageFrame<'a>,
+    has_files: bool,
     files_url: String,
     /// The host names of files, several on a line, as far as they fit.
     host_lines: Vec<String>,
@@ -52,6 +53,7 @@ pub(super) fn render_nodes(
     });
     let page = NodesPage {
         frame,
+        has_files: !bundles.files.is_empty(),
         files_url: frame.address.url("/files/HOST/PATH"),
         host_lines,
         omitted_hosts,
