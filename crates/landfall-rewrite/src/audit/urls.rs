@@ -13,6 +13,10 @@ const ENDS: [char; 14] = [
     '"', '\'', '`', '<', '>', '|', '\\', ')', ']', '}', ',', ';', '{', '$',
 ];
 
+/// The number of URLs within a URL that are looked up. Without a limit, a text that repeats `http://`
+/// would take quadratic time.
+const MAX_WITHIN: usize = 8;
+
 /// Finds every URL of `text` that concerns a locked file. The URL of another version of a locked
 /// file is reported as missing, and so is a URL at the site's file server that no locked file has.
 /// In a URL with placeholders, the variables that the text assigns are filled in. If they have
@@ -37,7 +41,13 @@ pub(super) fn findings(
             .find(|scheme| text[..at].ends_with(*scheme))
             .map(|scheme| at - scheme.len())
     });
+    // the end of the last URL that is not within another one, and the number of URLs within it
+    let (mut covered, mut within) = (0, 0);
     let finding = |start: usize| {
+        within = if start < covered { within + 1 } else { 0 };
+        if within > MAX_WITHIN {
+            return None;
+        }
         let end = text[start..].find(|c: char| c.is_whitespace() || ENDS.contains(&c));
         let end = end.map_or(text.len(), |end| start + end);
         let is_head = text[end..].starts_with("${")
@@ -47,6 +57,8 @@ pub(super) fn findings(
                 .strip_prefix('$')
                 .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()));
         let pattern = UrlWord::begins_at(text, start, max_bytes).filter(|_| is_head);
+        let whole_end = pattern.as_ref().map_or(end, |url| url.end);
+        covered = covered.max(end).max(whole_end);
         let (written, coverage) = match pattern.filter(|url| !url.pattern.rest.is_empty()) {
             Some(url) => {
                 let written = &text[start..url.end];
@@ -174,12 +186,32 @@ mod tests {
     use super::*;
     use landfall_item::lockfile::Lock;
     use landfall_model::Digest;
+    use landfall_model::document::growth::assert_linear;
+
+    /// A lock with one file.
+    fn lock() -> Lock {
+        let digest = Digest::sha256(b"x");
+        let file = format!("{{name: 'https://dl.example.com/f/x', digest: {digest}, size: 1}}");
+        Lock::parse("l", &format!("version: 1\nfiles:\n- {file}\n")).unwrap()
+    }
+
+    #[test]
+    fn urls_within_a_url_are_found_in_linear_time() {
+        let lock = lock();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        let found = |text: &str| findings(text, &LineIndex::new(text), &inventory);
+        let text = "curl https://proxy.example.com/https://dl.example.com/f/x\n";
+        let found_in_proxy = found(text);
+        assert_eq!(found_in_proxy.len(), 1);
+        assert_eq!(found_in_proxy[0].column, 32);
+        for one in ["https://", "https://a/$B/"] {
+            assert_linear(2_000, |count| drop(found(&one.repeat(count))));
+        }
+    }
 
     #[test]
     fn a_url_over_several_lines_is_found() {
-        let digest = Digest::sha256(b"x");
-        let file = format!("{{name: 'https://dl.example.com/f/x', digest: {digest}, size: 1}}");
-        let lock = Lock::parse("l", &format!("version: 1\nfiles:\n- {file}\n")).unwrap();
+        let lock = lock();
         let inventory = Inventory::new(&lock, None, None, "2026-01-01");
         let text = "a: 1\nurl: \"https://dl.example.com/\\\n  f/x\"\n";
         let found = findings(text, &LineIndex::new(text), &inventory);
