@@ -46,4 +46,4 @@ pub use self::yaml_tree::{
     NotYaml, ScalarStyle, YamlAlias, YamlDocument, YamlDocuments, YamlEntry, YamlMapping, YamlNode,
     YamlScalar, YamlSequence, anchored_scalar, comment_spans,
 };
-pub use self::yaml_words::{in_yaml_1_2, is_key, with_quoted_words};
+pub use self::yaml_words::{in_yaml_1_2, key_text, with_quoted_words};

@@ -66,10 +66,10 @@ fn may_have_words(text: &str) -> bool {
         .any(|word| word_value(word).is_some())
 }
 
-/// Whether Helm reads `key` as the key `name`.
-pub fn is_key(key: &YamlNode<'_>, name: &str) -> bool {
-    key.scalar()
-        .is_some_and(|scalar| value(scalar).as_deref().unwrap_or(&scalar.value) == name)
+/// The text of a key as Helm reads it; `None` if the key is not a scalar.
+pub fn key_text(key: &YamlNode<'_>) -> Option<String> {
+    let scalar = key.scalar()?;
+    Some(value(scalar).map_or_else(|| scalar.value.clone().into_owned(), Cow::into_owned))
 }
 
 /// The boolean or number that a plain scalar is only in YAML 1.1.

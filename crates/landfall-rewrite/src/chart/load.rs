@@ -15,6 +15,7 @@ use serde_json::Value as Json;
 use serde_yaml::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::{fmt, fs, io};
 
 /// Why a chart in a folder or archive cannot be read or rewritten.
@@ -143,6 +144,7 @@ impl<'l> ChartLoader<'l> {
             helpers,
             values_file,
             values_text,
+            positions: OnceLock::new(),
             values,
             documents,
             subcharts: self.by_dependencies(subcharts, &metadata.dependencies)?,

@@ -10,9 +10,11 @@ pub use self::load::ChartError;
 
 use self::load::read;
 use landfall_model::document::yaml::YamlBudget;
-use landfall_model::document::{Diagnostic, LineIndex, YamlNode, is_key, with_quoted_words};
+use landfall_model::document::{Diagnostic, LineIndex, YamlNode, key_text, with_quoted_words};
 use serde_yaml::{Mapping, Number, Value};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 // A chart with its subcharts: the effective values, and the positions of values in files.
 
@@ -37,6 +39,8 @@ pub struct HelmChart {
     pub(super) values_file: String,
     /// The text of its values file.
     pub(super) values_text: String,
+    /// The positions in this text, after their first use.
+    pub(super) positions: OnceLock<ValuePositions>,
     pub(super) values: Mapping,
     /// The names and texts of its other documents: from an archive, all of them; from a folder,
     /// those in `templates` and `files`.
@@ -276,25 +280,15 @@ impl HelmChart {
     /// The file, line and column of the value at `path` in the values file, or in that of a
     /// subchart. If the value is not written, the position of the mapping that would contain it.
     pub fn value_position(&self, path: &[String]) -> (String, usize, usize) {
-        let root = YamlNode::parse(&self.values_text).unwrap_or_default();
-        let mut node = &root;
-        if let YamlNode::Mapping(mapping) = node
-            && let Some(entry) = mapping
-                .entries
-                .iter()
-                .find(|entry| is_key(&entry.key, ISTIO_DEFAULTS))
-        {
-            node = &entry.value;
-        }
+        let positions = &self.positions;
+        let mut found = positions.get_or_init(|| ValuePositions::of_text(&self.values_text));
+        found = found.below.get(ISTIO_DEFAULTS).unwrap_or(found);
         let mut depth = 0;
         for key in path {
-            let YamlNode::Mapping(mapping) = node else {
+            let Some(below) = found.below.get(key) else {
                 break;
             };
-            let Some(entry) = mapping.entries.iter().find(|entry| is_key(&entry.key, key)) else {
-                break;
-            };
-            node = &entry.value;
+            found = below;
             depth += 1;
         }
         // the default values of a subchart are in a file of its own
@@ -303,9 +297,42 @@ impl HelmChart {
             (depth < path.len()).then(|| chart.value_position(rest))
         });
         in_subchart.unwrap_or_else(|| {
-            let (line, column) = LineIndex::new(&*self.values_text).line_column(node.span().start);
+            let (line, column) = found.at;
             (self.values_file.clone(), line, column)
         })
+    }
+}
+
+/// The positions of the values in a text, which is parsed once for all of them.
+#[derive(Debug, Clone)]
+pub(super) struct ValuePositions {
+    /// The line and the column, both counted from 1.
+    at: (usize, usize),
+    /// The values in a mapping, by their keys as Helm reads them.
+    below: BTreeMap<String, ValuePositions>,
+}
+
+impl ValuePositions {
+    fn of_text(text: &str) -> ValuePositions {
+        let root = YamlNode::parse(text).unwrap_or_default();
+        ValuePositions::of_node(&root, &LineIndex::new(text))
+    }
+
+    fn of_node(node: &YamlNode<'_>, lines: &LineIndex<'_>) -> ValuePositions {
+        let mut below = BTreeMap::new();
+        if let YamlNode::Mapping(mapping) = node {
+            for entry in &mapping.entries {
+                if let Some(key) = key_text(&entry.key) {
+                    below
+                        .entry(key)
+                        .or_insert_with(|| ValuePositions::of_node(&entry.value, lines));
+                }
+            }
+        }
+        ValuePositions {
+            at: lines.line_column(node.span().start),
+            below,
+        }
     }
 }
 
@@ -448,6 +475,37 @@ fn number_text(number: &Number) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use landfall_model::Limits;
+    use landfall_model::document::growth::assert_linear;
+    use std::fs;
+
+    #[test]
+    fn the_positions_of_values_take_linear_time() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(
+            folder.path().join("Chart.yaml"),
+            "name: c\nversion: 1.0.0\n",
+        )
+        .unwrap();
+        assert_linear(200, |count| {
+            let values = (0..count).map(|n| format!("a{n}: {{image: x}}\n"));
+            let values = "off: 1\n".to_owned() + &values.collect::<String>();
+            fs::write(folder.path().join("values.yaml"), values).unwrap();
+            let chart = HelmChart::load(folder.path(), &Limits::default()).unwrap();
+            let position = |path: [&str; 2]| {
+                let (_, line, column) = chart.value_position(&path.map(str::to_owned));
+                (line, column)
+            };
+            for n in 0..count {
+                let key = format!("a{n}");
+                assert_eq!(position([key.as_str(), "image"]).0, n + 2);
+            }
+            assert_eq!(position(["a0", "image"]), (2, 13));
+            // the mapping that would contain the value
+            assert_eq!(position(["a0", "tag"]), (2, 5));
+            assert_eq!(position(["false", "x"]), (1, 6));
+        });
+    }
 
     #[test]
     fn templates_show_the_prefix_of_the_version() {
