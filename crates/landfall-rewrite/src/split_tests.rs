@@ -1,7 +1,11 @@
 //! References whose parts are entries of one mapping, and registries of several images.
 
+use super::audit::{Inventory, audit};
 use super::tests::{at_site, becomes, stays};
+use landfall_item::lockfile::Lock;
 use landfall_model::Digest;
+use landfall_model::document::growth::assert_linear;
+use std::path::Path;
 
 #[test]
 fn split_references_are_rewritten() {
@@ -296,4 +300,19 @@ fn variables_named_after_an_image_have_images() {
         "parameters: [{name: web.image.repository, value: nginx}]",
         "neither a host nor a tag",
     );
+}
+
+#[test]
+fn names_and_prefixes_in_different_mappings_take_linear_time() {
+    let lock = "version: 1\nimages:\n- {name: 'quay.io/a/b:v1', mediaType: m, size: 1, digest: \
+        sha256:0000000000000000000000000000000000000000000000000000000000000000}\n";
+    let lock = Lock::parse("l", lock).unwrap();
+    let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+    assert_linear(500, |count| {
+        let text: String = (0..count)
+            .map(|n| format!("- registry: r{n}.io\n- image: {{repository: x/y{n}, tag: v1}}\n"))
+            .collect();
+        let found = audit(Path::new("x.yaml"), &text, &inventory);
+        assert_eq!(found.len(), count);
+    });
 }

@@ -323,6 +323,10 @@ fn locked_form<'r>(reference: &'r SplitReference<'_>, inventory: &Inventory<'_>)
         .unwrap_or(&reference.whole)
 }
 
+/// The number of prefixes with which a name is looked up. Without a limit, many names and prefixes
+/// would take quadratic time.
+const MAX_PREFIXES: usize = 1_000;
+
 /// The name of a locked image that a prefix in another mapping makes of `written`, which has
 /// neither a registry nor a host and is not in the lock itself.
 fn completed_name(
@@ -334,7 +338,12 @@ fn completed_name(
     if reference.registry.is_some() || has_host(written) || inventory.has_image(written) {
         return None;
     }
+    // with no prefix, most names are those of a locked image
+    if !collector.settings.index.basenames.has(written) {
+        return None;
+    }
     let prefixes = distant_parts(collector).prefixes.iter();
+    let prefixes = prefixes.take(MAX_PREFIXES);
     let mut names = prefixes.map(|prefix| format!("{}/{written}", prefix.trim_end_matches('/')));
     names.find(|name| inventory.has_image(name))
 }
