@@ -57,7 +57,7 @@ pub(super) fn prefix_references<'s>(
             text,
         };
         let lookup = if needs_names {
-            let is_part = neighbours.parts.contains(&at) || is_account(members.entries);
+            let is_part = neighbours.parts.contains(&at) || neighbours.is_account;
             let parts = (!is_part).then(|| distant_parts(collector));
             prefix.lookup_with_names(collector.settings.index, parts)
         } else {
@@ -238,6 +238,8 @@ struct PrefixNeighbours<'s> {
     registries: BTreeSet<usize>,
     /// The positions of the entries that are one of several parts of a split reference.
     parts: BTreeSet<usize>,
+    /// Whether the mapping is an account at a registry.
+    is_account: bool,
 }
 
 impl<'s> PrefixNeighbours<'s> {
@@ -256,6 +258,7 @@ impl<'s> PrefixNeighbours<'s> {
                 .filter(|(group, _)| group.len() > 1)
                 .flat_map(|(group, _)| group.values().copied())
                 .collect(),
+            is_account: is_account(entries),
         }
     }
 }
@@ -334,6 +337,8 @@ pub(super) fn distant_parts<'c, 's>(
 fn add_parts<'s>(node: &'s YamlNode<'s>, index: &ReferenceIndex, parts: &mut DistantParts<'s>) {
     match node {
         YamlNode::Mapping(YamlMapping { entries, .. }) => {
+            // a mapping may have a million registries
+            let mut of_account = None;
             for YamlEntry { key, value } in entries {
                 add_parts(value, index, parts);
                 let text = value.scalar().and_then(YamlScalar::text);
@@ -344,7 +349,9 @@ fn add_parts<'s>(node: &'s YamlNode<'s>, index: &ReferenceIndex, parts: &mut Dis
                 let name = &text[..text.len() - pin(text).len()];
                 if names_image(&key.value) && index.needs_prefix(name) {
                     parts.names.push(name);
-                } else if NEEDS_NAMES.contains(&&*key.value) && !is_account(entries) {
+                } else if NEEDS_NAMES.contains(&&*key.value)
+                    && !*of_account.get_or_insert_with(|| is_account(entries))
+                {
                     parts.prefixes.insert(text);
                 }
             }
