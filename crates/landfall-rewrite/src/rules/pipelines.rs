@@ -5,7 +5,7 @@ use crate::index::is_pinned;
 use crate::inventory::Inventory;
 use crate::occurrence::ReferenceRole;
 use crate::walk::{ImageClaim, MappingContext, NodeContext};
-use crate::yaml::{YamlEntry, YamlNode, YamlScalar, position_of, value_of};
+use crate::yaml::{YamlNode, YamlScalar, position_of};
 
 /// The keys beside the `name` of an image in GitLab CI and Bitbucket.
 const IMAGE_OPTIONS: [&str; 4] = ["entrypoint", "pull_policy", "docker", "username"];
@@ -23,10 +23,10 @@ pub(super) fn mark_job_image(
     value: &YamlNode<'_>,
     child: &mut NodeContext<'_>,
 ) {
-    let has = |key: &str| position_of(members.entries, key).is_some();
+    let has = |key: &'static str| members.value(key).is_some();
     let is_azure_job = || has("job") || has("deployment") || (has("steps") && has("pool"));
     match (child.key, value) {
-        (Some("image"), YamlNode::Scalar(_)) if has_job_key(members.entries) => {
+        (Some("image"), YamlNode::Scalar(_)) if has_job_key(members) => {
             child.role = ReferenceRole::Container;
         }
         // passed on to the `name` of the image, and to the items of the list
@@ -69,7 +69,9 @@ fn role_of_name(members: &MappingContext<'_>, name: &YamlScalar<'_>) -> Option<R
     let has_only = |keys: &[&str]| {
         let is_known = |key: &YamlNode<'_>| keys.iter().any(|name| key.is_text(name));
         let mut others = members.entries.iter().map(|entry| &entry.key);
-        others.all(|key| key.is_text("name") || is_known(key))
+        // a mapping with more entries has other keys, or the same one twice
+        members.entries.len() <= keys.len() + 1
+            && others.all(|key| key.is_text("name") || is_known(key))
     };
     match around.key {
         Some("image") if around.container => Some(ReferenceRole::Container),
@@ -79,7 +81,7 @@ fn role_of_name(members: &MappingContext<'_>, name: &YamlScalar<'_>) -> Option<R
         // alone, a name without a tag need not be that of an image
         Some("image") if has_only(&[]) && has_pin(name) => Some(ReferenceRole::Image),
         // a service; with an `image`, `name` is its own name
-        None if is_service(around) && position_of(members.entries, "image").is_none() => {
+        None if is_service(around) && members.value("image").is_none() => {
             Some(ReferenceRole::Container)
         }
         _ => None,
@@ -119,20 +121,17 @@ pub(super) fn claim_step_image<'t>(
 /// Whether a mapping is a job, has the defaults of all jobs, or has an image and services that jobs
 /// inherit.
 fn is_job(members: &MappingContext<'_>) -> bool {
-    let entries = members.entries;
-    let has_image = || match value_of(entries, "image") {
+    let has_image = || match members.value("image") {
         Some(YamlNode::Scalar(_)) => true,
         Some(YamlNode::Mapping(image)) => position_of(&image.entries, "name").is_some(),
         _ => false,
     };
-    let has_services = || matches!(value_of(entries, SERVICES), Some(YamlNode::Sequence(_)));
-    members.around.key == Some("default") || has_job_key(entries) || (has_services() && has_image())
+    let has_services = || matches!(members.value(SERVICES), Some(YamlNode::Sequence(_)));
+    members.around.key == Some("default") || has_job_key(members) || (has_services() && has_image())
 }
 
-fn has_job_key(entries: &[YamlEntry<'_>]) -> bool {
-    JOB_KEYS
-        .iter()
-        .any(|key| position_of(entries, key).is_some())
+fn has_job_key(members: &MappingContext<'_>) -> bool {
+    JOB_KEYS.into_iter().any(|key| members.value(key).is_some())
 }
 
 fn has_pin(scalar: &YamlScalar<'_>) -> bool {

@@ -10,6 +10,8 @@ use crate::occurrence::ReferenceRole;
 use crate::scan_result::{ReadAs, ScanResult, ScanSettings, TextSyntax};
 use crate::text::{self, JoinedText, TextLines};
 use crate::yaml::{YamlDocument, YamlEntry, YamlNode, position_of, scalar_of, text_of, value_of};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 
 pub(super) use self::collector::{
@@ -351,7 +353,7 @@ impl<'n> NodeContext<'n> {
 }
 
 /// The entries of a mapping, and its context.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct MappingContext<'s> {
     pub(crate) entries: &'s [YamlEntry<'s>],
     /// The value of `kind`; empty if there is none.
@@ -363,6 +365,8 @@ pub(super) struct MappingContext<'s> {
     /// Whether the mapping has the key `mirrors`.
     pub(crate) has_mirrors: bool,
     pub(crate) around: NodeContext<'s>,
+    /// The positions of the keys that rules looked up by [`MappingContext::value`].
+    positions: RefCell<BTreeMap<&'static str, Option<usize>>>,
 }
 
 impl<'s> MappingContext<'s> {
@@ -381,7 +385,18 @@ impl<'s> MappingContext<'s> {
             name: text_of(entries, "name"),
             has_mirrors: position_of(entries, "mirrors").is_some(),
             around,
+            positions: RefCell::default(),
         }
+    }
+
+    /// The value of `key`. A rule that looks keys up at each entry uses this function, which
+    /// searches the entries once for each key.
+    pub(crate) fn value(&self, key: &'static str) -> Option<&'s YamlNode<'s>> {
+        let mut positions = self.positions.borrow_mut();
+        let position = positions
+            .entry(key)
+            .or_insert_with(|| position_of(self.entries, key));
+        position.map(|at| &self.entries[at].value)
     }
 }
 
