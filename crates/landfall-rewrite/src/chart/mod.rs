@@ -441,12 +441,17 @@ pub(super) fn convert_whole_floats(value: &mut Value) {
 
 const VERSION: &str = ".Chart.AppVersion";
 
+/// The number of bytes that are searched before a use of the version. Without a limit, a text that
+/// repeats it would take quadratic time.
+const BEFORE_VERSION: usize = 256;
+
 /// The texts before and after each use of the version in a template. The text before it ends with
 /// the function or the braces: `$`, `$root` and `(` are removed.
 fn uses_of_version(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.match_indices(VERSION).map(|(at, _)| {
         let of_root = |c: char| c.is_ascii_alphanumeric() || "$_.(".contains(c);
-        let before = text[..at].trim_end_matches(of_root).trim_end();
+        let near = text.ceil_char_boundary(at.saturating_sub(BEFORE_VERSION));
+        let before = text[near..at].trim_end_matches(of_root).trim_end();
         (before, &text[at + VERSION.len()..])
     })
 }
@@ -531,6 +536,10 @@ mod tests {
             assert!(!uses_of_version(text).any(is_prefixed), "{text}");
             assert!(!uses_of_version(text).any(is_stripped), "{text}");
         }
+        assert_linear(5_000, |count| {
+            let text = VERSION.repeat(count);
+            assert!(!uses_of_version(&text).any(is_prefixed));
+        });
     }
 
     /// Compared with `helm template` of Helm 3.18.

@@ -3,6 +3,7 @@
 
 use crate::text::ShellVariables;
 use landfall_model::after_web_scheme;
+use landfall_model::document::LineIndex;
 use landfall_packages::yum::RpmPin;
 
 /// Programs that fetch the URLs among their arguments.
@@ -64,9 +65,10 @@ pub(super) fn of_script(text: &str) -> Vec<PlacedInstall> {
         skips: SkippedWords::Nothing,
         in_backticks: false,
     };
+    let lines = LineIndex::new(text);
     let mut found = Vec::new();
-    for (at, whole) in text.lines().enumerate() {
-        let line = whole.trim();
+    for line in text.lines() {
+        let line = line.trim();
         if line.starts_with('#') || line.starts_with("//") {
             continue;
         }
@@ -81,11 +83,12 @@ pub(super) fn of_script(text: &str) -> Vec<PlacedInstall> {
             let Some(install) = reader.read(word, backticks % 2 == 1, url_follows) else {
                 continue;
             };
-            let before = &whole[..word.as_ptr() as usize - whole.as_ptr() as usize];
+            let at = word.as_ptr() as usize - text.as_ptr() as usize;
+            let (number, column) = lines.line_column(at);
             found.push(PlacedInstall {
                 install,
-                line: at + 1,
-                column: before.chars().count() + 1,
+                line: number,
+                column,
                 inside: None,
             });
         }
@@ -298,9 +301,11 @@ fn is_separator(word: &str) -> bool {
 fn words(line: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut start = 0;
+    let mut is_url = false;
     for (at, c) in line.char_indices() {
         let so_far = line.get(start..at).unwrap_or_default();
-        let is_operator = matches!(c, ';' | '&' | '|') && !so_far.contains("://");
+        is_url |= c == '/' && so_far.ends_with(":/");
+        let is_operator = matches!(c, ';' | '&' | '|') && !is_url;
         if !(is_operator || c.is_whitespace() || "\"'`[]()".contains(c)) {
             continue;
         }
@@ -312,7 +317,7 @@ fn words(line: &str) -> Vec<&str> {
             ';' | '&' | '|' | ')' | '`' => words.extend([so_far, &line[at..end]]),
             _ => words.push(so_far),
         }
-        start = end;
+        (start, is_url) = (end, false);
     }
     words.extend(line.get(start..));
     let bare = words
@@ -437,6 +442,7 @@ impl MachineInstall {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use landfall_model::document::growth::assert_linear;
 
     fn formatted(script: &str) -> Vec<String> {
         let formatted =
@@ -468,6 +474,17 @@ mod tests {
                 "12:5 File(\"https://dl.test/e.tgz\")",
             ]
         );
+    }
+
+    #[test]
+    fn a_long_line_of_commands_takes_linear_time() {
+        assert_linear(20_000, |count| {
+            let packages = "jq ".repeat(count);
+            let found = of_script(&format!("apt-get install {packages}\n"));
+            assert_eq!(found.len(), count);
+            let url = "x".repeat(count) + "://" + &";".repeat(count);
+            assert_eq!(of_script(&format!("curl {url}\n")), []);
+        });
     }
 
     #[test]

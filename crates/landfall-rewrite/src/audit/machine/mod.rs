@@ -216,11 +216,12 @@ fn decoded(encoding: &str, content: &str) -> Option<String> {
 /// The packages of a document of cloud-init: names, and pairs of name and version. Those of `snap`
 /// are no packages of apt, so they are skipped.
 pub(super) fn packages(text: &str) -> Vec<PlacedInstall> {
+    let lines = LineIndex::new(text);
     let mut found = Vec::new();
     let mut inside = false;
     // the column of the key `snap`, in its list
     let mut snap = None;
-    for (at, line) in text.lines().enumerate() {
+    for line in text.lines() {
         let indented = line.starts_with([' ', '-']);
         let is_comment = line.starts_with('#') || line.starts_with("{%");
         if !indented && !line.trim().is_empty() && !is_comment {
@@ -254,8 +255,14 @@ pub(super) fn packages(text: &str) -> Vec<PlacedInstall> {
             item_packages(item)
                 .into_iter()
                 .filter_map(|(name, written)| {
-                    let start = name.as_ptr() as usize - line.as_ptr() as usize;
-                    Some(PlacedInstall::on_line(install(written)?, line, at, start))
+                    let start = name.as_ptr() as usize - text.as_ptr() as usize;
+                    let (number, column) = lines.line_column(start);
+                    Some(PlacedInstall {
+                        install: install(written)?,
+                        line: number,
+                        column,
+                        inside: None,
+                    })
                 }),
         );
     }
@@ -360,6 +367,7 @@ fn install(written: String) -> Option<MachineInstall> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use landfall_model::document::growth::assert_linear;
 
     #[test]
     fn all_notations_of_cloud_init_for_packages_and_files_are_read() {
@@ -386,6 +394,14 @@ mod tests {
                 "Package(\"apt\", \"nfs-common\") u:14",
             ]
         );
+    }
+
+    #[test]
+    fn a_long_line_of_packages_takes_linear_time() {
+        assert_linear(20_000, |count| {
+            let names = "jq, ".repeat(count);
+            assert_eq!(packages(&format!("packages:\n- {names}\n")).len(), count);
+        });
     }
 
     #[test]
