@@ -96,6 +96,10 @@ pub fn chart_images(
     Ok(without_urls(found))
 }
 
+/// The maximum length of the name of a flag. Without it, a long line of `=` would take quadratic
+/// time.
+const MAX_FLAG: usize = 256;
+
 /// Searches a template, which need not be YAML, for flags and environment variables that are named
 /// after an image, such as `--sidecar-image=quay.io/x/y:v1`, and returns their values. Only full
 /// names and values with placeholders are reported.
@@ -111,7 +115,13 @@ fn of_flags(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFindin
         // the offsets at which the values begin
         let mut values: Vec<usize> = Vec::new();
         for (equals, _) in line.match_indices('=') {
-            let flag = line[..equals].rsplit(ends).next().unwrap_or_default();
+            let near = line.ceil_char_boundary(equals.saturating_sub(MAX_FLAG));
+            let before = &line[near..equals];
+            let flag = match before.rsplit_once(ends) {
+                Some((_, flag)) => flag,
+                None if near == 0 => before,
+                None => continue,
+            };
             if flag.starts_with('-') && is_of_image(&[flag]) {
                 values.push(equals + 1);
             }
@@ -433,6 +443,7 @@ fn read_in_thread<R: Read + Send + 'static>(
 mod tests {
     use super::*;
     use landfall_item::lockfile::Lock;
+    use landfall_model::document::growth::assert_linear;
     use std::fs;
 
     /// Writes the file at `path` below `folder`.
@@ -457,6 +468,17 @@ mod tests {
         assert_eq!(columns(of_flags("f", variable, &inventory)), [11]);
         let schema = "  default: 'quay.io/x/y:v1'  \n";
         assert_eq!(columns(of_schema("f", schema, &inventory)), [13]);
+    }
+
+    #[test]
+    fn a_long_line_of_flags_takes_linear_time() {
+        let lock = Lock::parse("l", "version: 1\n").unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        for one in ["a=", "-image="] {
+            assert_linear(2_000, |count| {
+                drop(of_flags("f", &one.repeat(count), &inventory));
+            });
+        }
     }
 
     #[test]
