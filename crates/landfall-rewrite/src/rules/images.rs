@@ -10,6 +10,7 @@ use crate::walk::{
 };
 use crate::yaml::{YamlNode, YamlScalar, YamlSequence, position_of, text_entry, text_of, value_of};
 use landfall_model::{Digest, ImageRef, has_host};
+use std::collections::BTreeMap;
 
 /// Marks values whose key ends in `image`.
 pub(super) fn mark_image_key(
@@ -349,11 +350,13 @@ pub(super) fn node_images<'s>(
     let (Some(tags), Some(digests)) = (tags, digests) else {
         return Vec::new();
     };
-    let mut tagged = references(&members.entries[tags].value);
+    let mut tagged: BTreeMap<String, Vec<_>> = BTreeMap::new();
+    for (scalar, image) in references(&members.entries[tags].value) {
+        let of_name = tagged.entry(image.name()).or_default();
+        of_name.push((scalar, image));
+    }
     for (scalar, image) in references(&members.entries[digests].value) {
-        let names = tagged
-            .extract_if(.., |(_, one)| one.name() == image.name())
-            .collect::<Vec<_>>();
+        let names = tagged.remove(&image.name()).unwrap_or_default();
         if names.is_empty() {
             add_listed(collector, scalar, &image);
         }
@@ -368,9 +371,8 @@ pub(super) fn node_images<'s>(
             );
         }
     }
-    tagged
-        .iter()
-        .for_each(|(scalar, image)| add_listed(collector, scalar, image));
+    let rest = tagged.into_values().flatten();
+    rest.for_each(|(scalar, image)| add_listed(collector, scalar, &image));
     vec![tags, digests]
 }
 

@@ -18,6 +18,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 
+/// The maximum length of all keys of a path together, and of one of them. Without it, each image
+/// below a key of a megabyte would take a megabyte.
+const MAX_PATH_BYTES: usize = 4 << 10;
+
+const MAX_KEY_BYTES: usize = 1 << 10;
+
 const UNMAPPED: &str = "its notation is too complex to change a part of it";
 
 /// The findings in one part of a stream.
@@ -60,9 +66,20 @@ pub(crate) struct DistantParts<'s> {
 }
 
 impl<'s> ReferenceCollector<'_, 's> {
-    /// The keys that lead to the current node, as texts.
+    /// The keys that lead to the current node, as texts. Very long ones are cut off.
     pub(crate) fn path_texts(&self) -> Vec<String> {
-        self.path.iter().map(NodeStep::to_string).collect()
+        let mut left = MAX_PATH_BYTES;
+        let texts = self.path.iter().map(|step| {
+            let text = match step {
+                NodeStep::Key(key) => {
+                    key[..key.floor_char_boundary(left.min(MAX_KEY_BYTES))].to_owned()
+                }
+                NodeStep::Item(_) => step.to_string(),
+            };
+            left = left.saturating_sub(text.len());
+            text
+        });
+        texts.collect()
     }
 
     /// Adds the images that `claim` names at the byte `at`.

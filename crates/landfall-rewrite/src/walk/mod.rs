@@ -420,6 +420,9 @@ impl fmt::Display for NodeStep<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::audit;
+    use landfall_item::lockfile::Lock;
+    use std::path::Path;
 
     #[test]
     fn the_position_is_that_of_the_value_even_if_the_key_contains_its_text() {
@@ -437,6 +440,17 @@ mod tests {
             (91, "b:2"),
         ];
         assert_eq!(found, expected.map(|(at, text)| (at, text.to_owned())));
+    }
+
+    #[test]
+    fn the_path_of_an_image_has_a_bounded_length() {
+        let lock = Lock::parse("l", "version: 1\n").unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        let text = format!("? \"{}\"\n:\n- image: a/b:1\n", "k".repeat(100_000));
+        let found = audit(Path::new("x.yaml"), &text, &inventory);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].path[1..], ["[0]", "image"]);
+        assert_eq!(found[0].path[0].len(), 1 << 10);
     }
 
     #[test]
