@@ -18,8 +18,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The values and helpers from which the templates of a chart compose references.
 pub(super) struct ReferenceSources<'a> {
     values: &'a Mapping,
-    /// The paths of the values in which images were found.
-    named: Vec<Vec<String>>,
+    /// The paths of the values in which images were found, [`joined`].
+    named: BTreeSet<String>,
+    /// The same paths, each from its last key to its first.
+    named_backwards: BTreeSet<String>,
     /// The keys that lead to the values of each chart, subcharts included.
     charts: BTreeSet<&'a [String]>,
     /// The bodies of the helpers by their names.
@@ -84,9 +86,12 @@ impl<'a> ReferenceSources<'a> {
                 helpers.insert(name.to_owned(), body.to_owned());
             }
         }
+        let keys = |path: &Vec<String>| joined(path.iter().map(String::as_str));
+        let backwards = |path: &Vec<String>| joined(path.iter().rev().map(String::as_str));
         ReferenceSources {
             values,
-            named,
+            named: named.iter().map(keys).collect(),
+            named_backwards: named.iter().map(backwards).collect(),
             charts,
             helpers,
             unread: Cell::new(Limits::default().template_source_bytes),
@@ -200,11 +205,8 @@ impl<'a> ReferenceSources<'a> {
         // `.image` within `range` or `with`: if an image was found at a path that ends with the
         // same keys, the reference names that image
         for keys in words(action).filter_map(field_keys) {
-            let has_image = self.named.iter().any(|known| {
-                let mut ends = known.iter().rev().zip(keys.iter().rev());
-                known.len() >= keys.len() && ends.all(|(a, b)| a == b)
-            });
-            if has_image {
+            let backwards = joined(keys.iter().rev().copied());
+            if begins_with(&self.named_backwards, &backwards) {
                 seen.known = true;
             } else {
                 let is_other = part(keys.last().unwrap_or(&""))
@@ -223,16 +225,23 @@ impl<'a> ReferenceSources<'a> {
 
     /// Whether an image was found at the value, below it or in a mapping that contains it.
     fn has_known_image(&self, path: &[&str], scope: ActionScope<'_>) -> bool {
-        let overlaps = |known: &[String]| known.iter().zip(path).all(|(a, b)| a == b);
-        self.named
-            .iter()
-            .any(|known| match root_of_path(path, scope) {
-                Some(root) => known.strip_prefix(root).is_some_and(overlaps),
-                None => self
-                    .charts
-                    .iter()
-                    .any(|root| known.strip_prefix(*root).is_some_and(overlaps)),
-            })
+        let overlaps = |root: &[String]| {
+            let mut keys = joined(root.iter().map(String::as_str));
+            if self.named.contains(&keys) {
+                return true;
+            }
+            for key in path {
+                keys += &joined([*key]);
+                if self.named.contains(&keys) {
+                    return true;
+                }
+            }
+            begins_with(&self.named, &keys)
+        };
+        match root_of_path(path, scope) {
+            Some(root) => overlaps(root),
+            None => self.charts.iter().any(|root| overlaps(root)),
+        }
     }
 
     /// Whether the value is known to exist and to be empty.
@@ -251,6 +260,18 @@ impl<'a> ReferenceSources<'a> {
             _ => false,
         }
     }
+}
+
+/// The keys of a path as one text, each with a null character at its end. Paths in a set are looked
+/// up by this text: a chart may have 100,000 images and as many references.
+fn joined<'k>(keys: impl IntoIterator<Item = &'k str>) -> String {
+    keys.into_iter().flat_map(|key| [key, "\0"]).collect()
+}
+
+/// Whether one of `paths` begins with the path `start`.
+fn begins_with(paths: &BTreeSet<String>, start: &str) -> bool {
+    let mut from = paths.range(start.to_owned()..);
+    from.next().is_some_and(|path| path.starts_with(start))
 }
 
 /// The keys that lead from the values of the top chart to the values that contain `path`, if they
@@ -284,6 +305,7 @@ pub(super) fn is_of_image(path: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use landfall_model::document::growth::assert_linear;
 
     /// The references of `template` that are undecided, in a chart with these values and helpers.
     /// Each path of `named` has an image.
@@ -354,6 +376,18 @@ mod tests {
         let template =
             "{{ $image := .Values.image }}\nimage: {{ $image.repository }}:{{ $image.tag }}\n";
         assert_eq!(open(values, &named, helpers, template), [""; 0]);
+    }
+
+    #[test]
+    fn many_images_and_references_take_linear_time() {
+        assert_linear(500, |count| {
+            let names: Vec<String> = (0..count).map(|n| format!("a{n}.image")).collect();
+            let named: Vec<&str> = names.iter().map(String::as_str).collect();
+            let template: String = (0..count)
+                .map(|n| format!("image: {{{{ .Values.b{n}.image }}}}\nimage: {{{{ .other }}}}\n"))
+                .collect();
+            assert_eq!(open("{}", &named, "", &template).len(), 2 * count);
+        });
     }
 
     #[test]
