@@ -10,6 +10,7 @@ use crate::inventory::{Inventory, LockCoverage};
 use landfall_model::{Failure, Limits};
 use serde::Serialize;
 use serde_yaml::Mapping;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -78,6 +79,7 @@ fn discover_in(
     helm: Option<&HelmCommand>,
 ) -> AuditResult {
     let charts = charts(inputs);
+    let chart_folders = ChartFolders::new(&charts);
     let folders = AuditedFolders::new(&charts);
     let mut audited = AuditResult::default();
     let mut rendered: Vec<&Path> = Vec::new();
@@ -108,7 +110,7 @@ fn discover_in(
     };
     for input in inputs {
         let path = &input.path;
-        if is_read_with(&charts, path) || is_rendered(path) {
+        if is_read_with(&chart_folders, path) || is_rendered(path) {
             continue;
         }
         let result = match read(input) {
@@ -280,13 +282,31 @@ fn charts(inputs: &[InputFile]) -> Vec<PathBuf> {
         .filter_map(|input| Some(input.path.parent()?.to_path_buf()))
         .collect();
     // a chart below `charts` is read with its parent, whose values may change its images
+    let all = ChartFolders::new(&folders);
     let mut top_level = folders.clone();
-    top_level.retain(|folder| {
-        !folders
-            .iter()
-            .any(|other| folder.starts_with(other.join("charts")))
-    });
+    top_level.retain(|folder| !all.has_inside(folder));
     top_level
+}
+
+/// The folders of charts, in which a path is looked up: there may be thousands of charts.
+struct ChartFolders<'c> {
+    folders: BTreeSet<&'c Path>,
+    /// The folder `charts` of each.
+    inner: BTreeSet<PathBuf>,
+}
+
+impl<'c> ChartFolders<'c> {
+    fn new(charts: &'c [PathBuf]) -> ChartFolders<'c> {
+        ChartFolders {
+            folders: charts.iter().map(PathBuf::as_path).collect(),
+            inner: charts.iter().map(|chart| chart.join("charts")).collect(),
+        }
+    }
+
+    /// Whether `path` is in or below the folder `charts` of one of them.
+    fn has_inside(&self, path: &Path) -> bool {
+        path.ancestors().any(|above| self.inner.contains(above))
+    }
 }
 
 /// Whether helm renders the file at `path` with the chart at `chart`: a template or a custom
@@ -307,7 +327,7 @@ fn is_rendered_in(chart: &Path, path: &Path) -> bool {
 }
 
 /// Whether a file was read as a part of its chart.
-fn is_read_with(charts: &[PathBuf], path: &Path) -> bool {
+fn is_read_with(charts: &ChartFolders<'_>, path: &Path) -> bool {
     const PARTS: [&str; 4] = [
         "Chart.yaml",
         "Chart.lock",
@@ -315,9 +335,7 @@ fn is_read_with(charts: &[PathBuf], path: &Path) -> bool {
         "requirements.yaml",
     ];
     let folder = path.parent().unwrap_or(Path::new(""));
-    let in_chart = charts
-        .iter()
-        .any(|chart| folder == chart || folder.starts_with(chart.join("charts")));
+    let in_chart = charts.folders.contains(folder) || charts.has_inside(folder);
     let is_part = path
         .file_name()
         .and_then(|name| name.to_str())
@@ -332,6 +350,28 @@ fn is_read_with(charts: &[PathBuf], path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use landfall_model::document::growth::assert_linear;
+
+    #[test]
+    fn many_charts_are_listed_in_linear_time() {
+        assert_linear(500, |count| {
+            let input = |path: String| InputFile {
+                relative: PathBuf::from(&path),
+                path: PathBuf::from(path),
+                named: false,
+            };
+            let own = (0..count).map(|n| input(format!("a/c{n}/Chart.yaml")));
+            let inner = (0..count).map(|n| input(format!("a/c{n}/charts/s/Chart.yaml")));
+            let inputs: Vec<InputFile> = own.chain(inner).collect();
+            let charts = charts(&inputs);
+            assert_eq!(charts.len(), count);
+            let folders = ChartFolders::new(&charts);
+            for input in &inputs {
+                let folder = input.path.parent().unwrap();
+                assert!(folders.folders.contains(folder) != folders.has_inside(folder));
+            }
+        });
+    }
 
     #[test]
     fn helm_renders_the_templates_and_definitions_of_a_chart_and_its_subcharts() {
