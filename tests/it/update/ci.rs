@@ -524,3 +524,61 @@ fn the_cron_job_has_only_published_fields() {
     let (_, job) = document("cronjob.yaml");
     crate::platforms::assert_published(&job, "docs/how-to/ci/cronjob.yaml");
 }
+
+#[test]
+fn the_rendered_cron_job_keeps_when_versions_were_first_seen() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let forge = Forge::new();
+    let place = &forge.up.place;
+    forge.sh(
+        "sed -i 's/^images:/minAge: 7d\\n&/' manifests/apps.yaml; git commit -qam age; \
+         git push -q ../origin.git HEAD:main",
+        "work",
+    );
+    place.write(
+        "cluster.yaml",
+        "apiVersion: landfall/v1\nkind: Site\nregistry: {address: \"172.20.0.2:5000\"}\n",
+    );
+    let settings = ["--set", "image=landfall:1", "--set", "store=s3://b/p"];
+    let render = [
+        "render",
+        "kubernetes",
+        "--site",
+        "cluster.yaml",
+        "-o",
+        "out",
+    ];
+    place.ok(&[&render[..], &settings[..]].concat());
+    let job: Value = serde_yaml::from_str(&place.read("out/refresh.yaml")).unwrap();
+    let pod = &job["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+    let script = pod["containers"][0]["command"][2].as_str().unwrap();
+    let script = script.replace("/tmp/work", &place.path("clone").display().to_string());
+    let night = |name: &str| {
+        forge.sh("rm -rf ../clone", "work");
+        let output = forge
+            .command("sh", "work")
+            .env("GIT_REMOTE", forge.origin())
+            .env("BUNDLE", place.path("delta.bundle"))
+            .env("LANDFALL_SITE", place.path("work/site.yaml"))
+            .args(["-ec", &script])
+            .output()
+            .unwrap();
+        print(name, &output);
+        assert!(output.status.success(), "{name}");
+    };
+    night("one");
+    let seen = forge.at("refresh", "landfall.lock.seen");
+    assert!(seen.contains(" 1.0.1 "), "{seen}");
+    // nobody merges the branch for more than a week
+    forge.sh(
+        "git clone -q -b refresh ../origin.git ../older; cd ../older; \
+         sed -i 's/20[0-9-]*T[0-9:]*Z/2020-01-01T00:00:00Z/' landfall.lock.seen; \
+         git commit -qam older; git push -q origin refresh",
+        "work",
+    );
+    night("two");
+    let manifest = forge.at("refresh", "manifests/apps.yaml");
+    assert!(manifest.contains("app:1.0.1"), "{manifest}");
+}

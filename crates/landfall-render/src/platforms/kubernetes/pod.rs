@@ -313,9 +313,13 @@ cd /tmp/work
 git config user.name "landfall refresh"
 git config user.email refresh@example.com
 git switch --quiet -C refresh
+# keep the first-seen times of a branch that nobody merged
+if git cat-file -e origin/refresh:landfall.lock.seen 2>/dev/null; then
+  git show origin/refresh:landfall.lock.seen >> landfall.lock.seen
+fi
 code=0
 landfall refresh -f manifests --digests --since sent.lock -o "$BUNDLE" || code=$?
-git add manifests landfall.lock
+git add manifests landfall.lock*
 if ! git diff --cached --quiet; then
   git commit --quiet -m "Refresh: newer versions"
   git push --quiet --force origin refresh
