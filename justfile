@@ -11,6 +11,7 @@ test:
 check:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings
+    cargo check -p landfall --lib --no-default-features
     cargo test --workspace --lib
 
 # build and run the main job
