@@ -33,7 +33,7 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
     ),
     (
         "runner",
-        532.0,
+        659.0,
         "MB/s that a runner with two cores can download: docs/explanation/performance.md, pull",
     ),
     (
@@ -54,7 +54,7 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
     ),
     (
         "memory",
-        30.0,
+        32.0,
         "MB of memory that a runner uses: docs/explanation/performance.md, pull",
     ),
     (
@@ -69,7 +69,7 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
     ),
     (
         "pack",
-        929.0,
+        852.0,
         "MB/s of the machine that packs: docs/explanation/performance.md, pack",
     ),
 ];
