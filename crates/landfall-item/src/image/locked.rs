@@ -90,22 +90,26 @@ impl LockedImage {
         }
     }
 
-    /// Whether a child of an index of this image is a manifest: by its media type or, if that is
+    /// The manifests that the lock lists for this image and its referrers.
+    pub(super) fn listed_manifests(&self) -> ListedManifests<'_> {
+        let own = self.manifests.iter().map(|own| &own.digest);
+        let referrers = self.referrers.iter().flatten();
+        ListedManifests(own.chain(referrers.map(|one| &one.digest)).collect())
+    }
+}
+
+/// The manifests that a lock lists for an image and its referrers, without the top.
+pub(super) struct ListedManifests<'a>(BTreeSet<&'a Digest>);
+
+impl ListedManifests<'_> {
+    /// Whether a child of an index of the image is a manifest: by its media type or, if that is
     /// unknown, because the lock lists it as one.
-    pub(super) fn has_manifest(&self, child: &ChildManifest) -> bool {
+    pub(super) fn has(&self, child: &ChildManifest) -> bool {
         let Descriptor {
             digest, media_type, ..
         } = &child.descriptor;
-        let is_listed = || {
-            self.manifests.iter().any(|own| own.digest == *digest)
-                || self
-                    .referrers
-                    .iter()
-                    .flatten()
-                    .any(|one| one.digest == *digest)
-        };
         media_type::is_manifest(media_type)
-            || (media_type::may_be_unknown_manifest(media_type) && is_listed())
+            || (media_type::may_be_unknown_manifest(media_type) && self.0.contains(digest))
     }
 }
 

@@ -74,7 +74,7 @@ pub(crate) fn read_manifest(
 
 /// Whether a child of an index is a manifest by its media type. An index may list blobs as well. A
 /// child of an unknown media type is a manifest if the registry has it as one; the lock then lists
-/// it as a manifest, see [`LockedImage::has_manifest`](super::LockedImage::has_manifest).
+/// it as a manifest, see [`ListedManifests::has`](super::locked::ListedManifests::has).
 pub(super) fn is_manifest(child: &ChildManifest) -> bool {
     media_type::is_manifest(&child.descriptor.media_type)
 }

@@ -82,9 +82,10 @@ impl LockedImage {
         };
         let locked = self.locked_children(&children);
         let selected = select_children(&locked, platforms)?;
+        let listed = self.listed_manifests();
         let roots = selected
             .iter()
-            .map(|child| (child.descriptor.clone(), self.has_manifest(child)));
+            .map(|child| (child.descriptor.clone(), listed.has(child)));
         let mut parts = self.manifests_and_blobs(blobs, roots)?;
         if selected.len() == children.len() && self.trimmed.is_none() {
             parts.insert(0, own.clone());
@@ -140,12 +141,13 @@ impl LockedImage {
                 found.extend(image_manifest(own, top, self.platform.clone()))
             }
         }
+        let listed = self.listed_manifests();
         let mut seen = BTreeSet::new();
         while let Some(child) = queue.pop_front() {
             let is_attestation = child.attests.is_some()
                 || child.platform.as_ref().is_some_and(Platform::is_unknown);
             if is_attestation
-                || !self.has_manifest(&child)
+                || !listed.has(&child)
                 || !seen.insert(child.descriptor.digest.clone())
             {
                 continue;
@@ -200,6 +202,7 @@ impl LockedImage {
         blobs: &dyn BlobRead,
         roots: impl IntoIterator<Item = (Descriptor, bool)>,
     ) -> Result<Vec<Descriptor>, ReadError> {
+        let listed = self.listed_manifests();
         let mut manifests = Vec::new();
         let mut named = Vec::new();
         let mut seen = BTreeSet::new();
@@ -210,7 +213,7 @@ impl LockedImage {
             } else if seen.insert(next.digest.clone()) {
                 match read_manifest(blobs, &next)?.1 {
                     Manifest::Index(children) => queue.extend(children.into_iter().map(|child| {
-                        let is_manifest = self.has_manifest(&child);
+                        let is_manifest = listed.has(&child);
                         (child.descriptor, is_manifest)
                     })),
                     Manifest::Image { config, layers, .. } => {

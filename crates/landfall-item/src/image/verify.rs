@@ -6,7 +6,7 @@
 //! manifest names.
 
 use super::kind;
-use super::locked::LockedImage;
+use super::locked::{ListedManifests, LockedImage};
 use super::manifests::{blobs_of, read_manifest};
 use landfall_content::{BlobRead, ListedAttestations};
 use landfall_model::{
@@ -17,8 +17,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Compares `image` with its manifests, which are read from `blobs`. Returns one sentence for each
 /// contradiction. Children that a trimmed index leaves out are not expected in the lock.
 pub(crate) fn contradictions(image: &LockedImage, blobs: &dyn BlobRead) -> Vec<String> {
+    let manifests = image.listed_manifests();
     let mut verifier = ImageVerifier {
         image,
+        manifests: &manifests,
         blobs,
         contradictions: Vec::new(),
     };
@@ -30,6 +32,7 @@ pub(crate) fn contradictions(image: &LockedImage, blobs: &dyn BlobRead) -> Vec<S
 
 struct ImageVerifier<'a> {
     image: &'a LockedImage,
+    manifests: &'a ListedManifests<'a>,
     blobs: &'a dyn BlobRead,
     contradictions: Vec<String>,
 }
@@ -64,7 +67,7 @@ impl ImageVerifier<'_> {
 
     /// Checks the manifests of the image, their configs and layers, and the trimmed index.
     fn check_image(&mut self) {
-        let image = self.image;
+        let (image, manifests) = (self.image, self.manifests);
         let mut locked: BTreeMap<&Digest, Descriptor> = BTreeMap::new();
         for child in &image.manifests {
             locked.insert(
@@ -97,15 +100,13 @@ impl ImageVerifier<'_> {
                 ));
             }
         }
-        let loose: Vec<&ChildManifest> = kept
-            .iter()
-            .filter(|child| !image.has_manifest(child))
-            .collect();
+        let loose: Vec<&ChildManifest> =
+            kept.iter().filter(|child| !manifests.has(child)).collect();
         let mut reached: BTreeMap<Digest, Manifest> = BTreeMap::new();
         let mut absent = BTreeSet::new();
         let mut next: Vec<Descriptor> = kept
             .iter()
-            .filter(|child| image.has_manifest(child))
+            .filter(|child| manifests.has(child))
             .map(|child| child.descriptor.clone())
             .collect();
         while let Some(child) = next.pop() {
@@ -130,7 +131,7 @@ impl ImageVerifier<'_> {
                 continue;
             };
             if let Manifest::Index(children) = &manifest {
-                let below = children.iter().filter(|child| image.has_manifest(child));
+                let below = children.iter().filter(|child| manifests.has(child));
                 next.extend(below.map(|child| child.descriptor.clone()));
             }
             reached.insert(child.digest, manifest);
@@ -145,7 +146,7 @@ impl ImageVerifier<'_> {
         let only = matches!(top, Manifest::Image { .. }).then_some(&top);
         let named = blobs_of(
             reached.values().chain(only),
-            |child| image.has_manifest(child),
+            |child| manifests.has(child),
             &loose,
         );
         // the content of an absent attestation is unknown
@@ -178,7 +179,7 @@ impl ImageVerifier<'_> {
 
     /// Checks signatures and other referrers, with their blobs.
     fn check_referrers(&mut self) {
-        let image = self.image;
+        let (image, manifests) = (self.image, self.manifests);
         let listed = || image.referrers.iter().flatten();
         let known: BTreeSet<&Digest> = listed()
             .map(|one| &one.digest)
@@ -201,7 +202,7 @@ impl ImageVerifier<'_> {
             if let Manifest::Index(children) = &manifest {
                 let below = children
                     .iter()
-                    .filter(|child| image.has_manifest(child))
+                    .filter(|child| manifests.has(child))
                     .map(|child| &child.descriptor.digest);
                 let lacking = below.filter(|digest| !known.contains(digest));
                 self.contradictions.extend(
@@ -213,7 +214,7 @@ impl ImageVerifier<'_> {
             found.insert(referrer.digest.clone(), manifest);
         }
         let own: BTreeSet<&Digest> = image.blobs.iter().map(|blob| &blob.digest).collect();
-        let mut blobs = blobs_of(found.values(), |child| image.has_manifest(child), &[]);
+        let mut blobs = blobs_of(found.values(), |child| manifests.has(child), &[]);
         blobs.retain(|blob| !own.contains(&blob.digest));
         self.compare_blobs(&blobs, &image.referrer_blobs);
     }
@@ -250,6 +251,7 @@ mod tests {
     use super::*;
     use crate::image::testing::Memory;
     use crate::{LockedManifest, LockedReferrer, LockedTrimmedIndex};
+    use landfall_model::document::growth::assert_linear;
     use landfall_model::media_type::{OCI_CONFIG, OCI_INDEX, OCI_MANIFEST};
     use serde_json::json;
 
@@ -402,5 +404,26 @@ mod tests {
                 "{digest}: {found}"
             );
         }
+    }
+
+    #[test]
+    fn many_children_of_an_unknown_type_take_linear_time() {
+        assert_linear(2_000, |count| {
+            let mut memory = Memory::default();
+            let unknown = |number: usize| {
+                let digest = Digest::sha256(number.to_string().as_bytes()).to_string();
+                json!({"mediaType": "application/vnd.x+json", "size": 1, "digest": digest})
+            };
+            let children: Vec<_> = (0..count).map(unknown).collect();
+            let index = json!({"schemaVersion": 2, "manifests": children});
+            let top = memory.json(&index, OCI_INDEX);
+            let (child, _) = memory.manifest("child", &json!({}));
+            let image = LockedImage {
+                manifests: vec![locked(&child); count],
+                ..LockedImage::new("h.example/app:1".parse().unwrap(), top)
+            };
+            // the lock lacks the children, which are blobs then, and has a manifest too many
+            assert_eq!(contradictions(&image, &memory).len(), count + 1);
+        });
     }
 }
