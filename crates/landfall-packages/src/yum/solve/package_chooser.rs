@@ -127,7 +127,10 @@ impl<'p> PackageChooser<'p> {
 
     /// Installs the best of `candidates`. Returns whether no decision had to be reverted.
     pub(super) fn install(&mut self, mut candidates: Vec<PackageId>) -> Result<bool, SolverStop> {
-        self.policy().choose(&mut candidates);
+        // a single candidate needs no policy, which visits all selected packages
+        if candidates.len() > 1 {
+            self.policy().choose(&mut candidates);
+        }
         self.install_first(candidates)
     }
 
@@ -526,6 +529,7 @@ impl<'p> PackageChooser<'p> {
         }
         // prunes all candidates together, so that only the best version of each name is installed
         self.policy().prune_to_best(&mut all);
+        let all: HashSet<PackageId> = all.into_iter().collect();
         supplementing.retain(|id| all.contains(id));
         if supplementing.len() > 1 {
             self.policy().order_supplementing(&mut supplementing);
@@ -568,10 +572,11 @@ impl<'p> PackageChooser<'p> {
                 if *literal > 0 { value <= 0 } else { value < 0 }
             })
         });
+        let mut seen = HashSet::new();
         let mut found: Vec<PackageId> = Vec::new();
         for literal in unsatisfied.flatten().filter(|literal| **literal > 0) {
             let id = package(*literal);
-            if self.sat.value(*literal) == 0 && !found.contains(&id) {
+            if self.sat.value(*literal) == 0 && seen.insert(id) {
                 found.push(id);
             }
         }

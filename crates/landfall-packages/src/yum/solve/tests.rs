@@ -6,6 +6,7 @@ use crate::yum::metadata::read_base;
 use crate::yum::pool::Pool;
 use crate::yum::requests::PackageRequest;
 use crate::yum::version::Architectures;
+use landfall_model::document::growth::assert_linear;
 
 /// A pool of the packages in `sources` and `base`, both in the format of a list of installed
 /// packages.
@@ -591,4 +592,21 @@ fn many_recommendations_before_many_choices_reach_the_limit() {
         reasons[0].starts_with("the package selection was stopped after 2000000 steps"),
         "{reasons:?}"
     );
+}
+
+#[test]
+fn recommendations_of_a_capability_with_many_providers_take_linear_time() {
+    assert_linear(1_500, |count| {
+        let mut sources = "a".to_owned();
+        let mut provides = String::new();
+        for number in 0..4 {
+            let start = if number == 0 { ':' } else { ';' };
+            sources += &format!("{start} recommends x{number}");
+            provides += &format!("{start} provides x{number}");
+        }
+        for number in 0..count {
+            sources += &format!("\np{number}{provides}");
+        }
+        assert_eq!(ask(&sources, "", &["a"], true, false).names().len(), 2);
+    });
 }
