@@ -76,6 +76,13 @@ impl GitDatabases {
         let opening = async { task.await.unwrap_or_else(|stopped| Err(stopped.into())) };
         let opening = opening.boxed().shared();
         known.insert(0, (digest.clone(), opening.clone()));
+        // the clients may all disconnect before the repository is open: without this task, nothing
+        // would take its result, and it would stay open beyond the limit, or failed
+        let (ending, databases) = (opening.clone(), self.clone());
+        tokio::spawn(async move {
+            drop(ending.await);
+            databases.forget_oldest();
+        });
         opening
     }
 
@@ -141,6 +148,23 @@ mod tests {
         gate.add_permits(1);
         databases.get_or_open(&slow, slowly).await.unwrap();
         assert_eq!(opened.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn a_repository_that_failed_after_its_client_disconnected_is_opened_again() {
+        let databases = GitDatabases::default();
+        let failing = Digest::sha256(b"failing");
+        let fail = || std::future::ready(Err(RequestError::internal("damaged")));
+        tokio::select! {
+            biased;
+            _ = databases.get_or_open(&failing, fail) => panic!("the task cannot have run yet"),
+            () = std::future::ready(()) => {}
+        }
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        let succeed = || std::future::ready(Ok(empty()));
+        assert!(databases.get_or_open(&failing, succeed).await.is_ok());
     }
 
     #[tokio::test]
