@@ -262,3 +262,21 @@ fn blanks_in_the_list_of_searched_hosts_are_ignored() {
         "{text}"
     );
 }
+
+#[test]
+fn names_at_the_registry_are_not_mapped_again_if_images_of_its_host_are_locked() {
+    for plain in [false, true] {
+        let place = place(
+            &format!("registry: {{address: r.test/mirror, plainHTTP: {plain}}}\n"),
+            &["docker.io/library/nginx:1.27", "r.test/dev/app:1"],
+        );
+        place.ok(&["render", "podman", "--site", "site.yaml", "-o", "out"]);
+        let text = place.read("out/etc/containers/registries.conf.d/50-landfall.conf");
+        for prefix in ["docker.io", "r.test", "r.test/mirror"] {
+            let entry =
+                format!("[[registry]]\nprefix = \"{prefix}\"\nlocation = \"r.test/mirror\"\n");
+            assert_eq!(text.matches(&entry).count(), 1, "{prefix}: {text}");
+        }
+        assert_eq!(text.matches("[[registry]]").count(), 3, "{text}");
+    }
+}
