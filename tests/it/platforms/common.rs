@@ -280,3 +280,20 @@ fn names_at_the_registry_are_not_mapped_again_if_images_of_its_host_are_locked()
         assert_eq!(text.matches("[[registry]]").count(), 3, "{text}");
     }
 }
+
+#[test]
+fn kyverno_does_not_replace_a_name_at_the_registry_again() {
+    let place = place(
+        "registry: {address: r.test/mirror}\n",
+        &["docker.io/library/nginx:1.27", "r.test/dev/app:1"],
+    );
+    place.ok(&["render", "kyverno", "--site", "site.yaml", "-o", "out"]);
+    let text = place.read("out/replace-registries.yaml");
+    for part in ["operator: NotEquals", "mirror/*"] {
+        assert_eq!(
+            text.matches(part).count(),
+            3,
+            "once for each list of containers: {text}"
+        );
+    }
+}
