@@ -83,6 +83,30 @@ fn a_failed_lock_names_the_successors_of_old_names() {
 }
 
 #[test]
+fn a_failed_pull_names_the_successors_of_old_names() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let (place, _upstream) = place_of_old_names();
+    let manifest =
+        "apiVersion: landfall/v1\nkind: Manifest\nimages: [registry.k8s.io/pause:3.10]\n";
+    place.write("one.yaml", manifest);
+    let site = ["--site", "site.yaml"];
+    place.ok(&[&["lock", "-f", "one.yaml", "--store", "other"], &site[..]].concat());
+    let lock = place.read("landfall.lock");
+    place.write(
+        "landfall.lock",
+        lock.replace("registry.k8s.io", "k8s.gcr.io"),
+    );
+    for into in [&["--store", "s"][..], &["--store", "s", "--bundle", "B"]] {
+        let report = place.json(1, &[&["pull"], into, &site].concat());
+        let says = &report["changedNames"][0]["says"];
+        let expected = "k8s.gcr.io was frozen (2023-04-03); write registry.k8s.io";
+        assert_eq!(says, expected, "{report:#}");
+    }
+}
+
+#[test]
 fn egress_and_doctor_note_old_names_of_items_and_endpoints() {
     if !need(&["gzip"]) {
         return;

@@ -152,6 +152,7 @@ impl PullCommand {
             context.page.set_content(lock, None);
             let mut report = VerbReport::from(client.report(items));
             let mut text = report_copied(&mut report, &client) + &loss_lines(&report.items);
+            text += &add_changed_names(&mut report);
             text += &closing_line(&report, Shard::default(), &out.display().to_string());
             match packed {
                 Some(written) => {
