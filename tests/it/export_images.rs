@@ -440,6 +440,11 @@ fn an_archive_is_written_completely_or_not_at_all() {
             .unwrap()
             > 1000
     );
+    // a dry run refuses what the run itself would refuse
+    site.place.write("mine.tar", "mine");
+    for more in [&["-o", "mine.tar"][..], &["-o", "mine.tar", "--dry-run"]] {
+        assert!(site.refused(2, more).contains("did not write it"));
+    }
 
     // a missing layer, and a damaged one
     let (files, _) = site.archive("images/landfall-images.tar");

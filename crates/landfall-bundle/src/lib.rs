@@ -50,6 +50,6 @@ pub use crate::recipe::{
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use crate::testkit::fuzz;
 pub use crate::write::{
-    Packaging, PackedBundle, StreamTarget, add_signature, write_packaged, write_stream, write_to,
-    write_volume,
+    Packaging, PackedBundle, StreamTarget, add_signature, check_bundle_path, write_packaged,
+    write_stream, write_to, write_volume,
 };

@@ -7,7 +7,7 @@ use super::verb_report::{BundleMember, SerialMember, SignerRow, WrittenFiles};
 use super::{CliError, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::client::{missing_items, unnamed_series};
 use clap::Args;
-use landfall_bundle::{PackPlan, PackedBundle, Serial};
+use landfall_bundle::{PackPlan, PackedBundle, Serial, check_bundle_path};
 use landfall_content::{DiskSpace, parent_folder};
 use landfall_item::lockfile::{Lock, losses};
 use landfall_model::human_size;
@@ -76,6 +76,7 @@ pub(crate) fn dry_run(
     mut report: VerbReport,
     more: &str,
 ) -> Result<VerbOutcome, CliError> {
+    check_bundle_path(out)?;
     let needed = plan.needed_bytes();
     // An object store does not report its free space.
     let space = if is_remote(out) {

@@ -35,6 +35,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::{fmt, thread};
 
 pub use self::add_signature::add_signature;
+pub use self::publish::check_bundle_path;
 pub use self::rebuild_volume::write_volume;
 
 /// A bundle that was written.

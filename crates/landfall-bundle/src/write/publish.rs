@@ -116,6 +116,17 @@ pub(crate) fn publish(
     Ok((files, beside, removed))
 }
 
+/// Checks that a bundle may be written to `out`: an older bundle is replaced.
+///
+/// # Errors
+/// If `out` is a file of others.
+pub fn check_bundle_path(out: &Path) -> Result<(), Failure> {
+    if has_content(out) && !begins_bundle(out) {
+        return Err(foreign(out));
+    }
+    Ok(())
+}
+
 /// Opens or creates `OUT.partial`, and locks it against other processes. Fails if one of the names
 /// that the bundle needs belongs to something other than a regular file.
 pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), BundleError> {
@@ -135,9 +146,7 @@ pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), BundleError> {
     for path in beside.into_iter().chain(volumes) {
         refuse_special(&path).map_err(BundleError::write(&path))?;
     }
-    if has_content(out) && !begins_bundle(out) {
-        return Err(foreign(out).into());
-    }
+    check_bundle_path(out)?;
     let file = content::lock_partial_file(&path).map_err(failed)?;
     let file = file.ok_or_else(|| BundleError::busy(&path))?;
     Ok((path, file))

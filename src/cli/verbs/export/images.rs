@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use landfall_bundle::image_archive::{
     ImageArchive, ImageArchiveFormat, ImageArchiveOptions, is_image_archive,
 };
-use landfall_content::{AtomicFile, BlobRead, CopyError, OutputGuard};
+use landfall_content::{AtomicFile, BlobRead, CopyError, OutputGuard, refuse_special};
 use landfall_item::lockfile::{Lock, collision, losses};
 use landfall_item::{ChartArchive, LockedImage, LockedItem};
 use landfall_model::document::{ArchiveBudget, unpack, yaml};
@@ -141,18 +141,21 @@ impl ExportImages {
     }
 
     fn place(&self, context: &Context, path: &Path) -> Result<ArchiveOutput, CliError> {
+        let is_stdout = path == Path::new("-");
+        if !is_stdout {
+            refuse_special(path).map_err(|error| unwritten(path, &error))?;
+            let mut guard = OutputGuard::new(self.replace.replaces);
+            guard.check(path, is_image_archive);
+            guard.finish()?;
+        }
         if self.dry_run {
             return Ok(ArchiveOutput::Nowhere);
         }
-        if path == Path::new("-") {
+        if is_stdout {
             let stdout = result_stdout(context, "the archive")?;
             return Ok(ArchiveOutput::Stdout(stdout));
         }
-        // fails if the path is not that of a regular file
         let file = AtomicFile::begin(path).map_err(|error| unwritten(path, &error))?;
-        let mut guard = OutputGuard::new(self.replace.replaces);
-        guard.check(path, is_image_archive);
-        guard.finish()?;
         Ok(ArchiveOutput::File(file))
     }
 
