@@ -502,8 +502,13 @@ mod tests {
         let other = "docker pull x/y\ndocker run x/y:1\n";
         assert_eq!(audit(Path::new("f.sh"), other, &inventory), []);
         let id = "0".repeat(64);
-        for id in [&*id, &format!("sha256:{id}")] {
-            assert_eq!(missing("f.yaml", &format!("x: docker://{id}")), [""; 0]);
+        for id in [&*id, &format!("sha256:{id}"), "17.3.2", "20.10.7-ce"] {
+            let found = audit(
+                Path::new("f.yaml"),
+                &format!("x: docker://{id}"),
+                &inventory,
+            );
+            assert_eq!(found, [], "{id}");
         }
         let package = |name: &str| {
             format!("apiVersion: pkg.crossplane.io/v1\nkind: Provider\nspec: {{package: '{name}'}}")

@@ -180,16 +180,21 @@ fn unknown(
         return Some(ReferenceMeaning::left("its tag or digest is not valid"));
     }
     let is_reference = match role {
-        ReferenceRole::Container => word.parse::<ImageRef>().is_ok() && !is_container_id(word),
+        ReferenceRole::Container => word.parse::<ImageRef>().is_ok() && !is_id_or_version(word),
         _ => is_of_command || looks_like_reference(word),
     };
     (settings.report_unknown && is_reference).then_some(ReferenceMeaning::Unknown)
 }
 
-/// Whether a word after `docker://` is the id of a container, or of an image without a name.
-fn is_container_id(word: &str) -> bool {
+/// Whether a word after `docker://` is the id of a container, the id of an image without a name, or
+/// the version of the runtime of a node (`containerRuntimeVersion: docker://20.10.7`).
+fn is_id_or_version(word: &str) -> bool {
     let digits = word.strip_prefix("sha256:").unwrap_or(word);
-    digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    let is_id = digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let mut numbers = word.split(['.', '-']);
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_version = word.contains('.') && numbers.next().is_some_and(is_number);
+    is_id || (is_version && !word.contains(['/', ':']))
 }
 
 /// The meaning of the word at `span`, which is a pattern, a mapping key, or only a part of a
