@@ -10,7 +10,7 @@ use crate::archive;
 use crate::inputs::{InputContent, RewriteError, inputs, read};
 use crate::text::is_dockerfile;
 use crate::walk::start_of;
-use crate::yaml::{YamlNode, documents, value_of};
+use crate::yaml::{YamlEntry, YamlNode, documents, value_of};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use landfall_model::Limits;
@@ -149,49 +149,68 @@ fn of_text(text: &str) -> Vec<PlacedInstall> {
                 });
             }
         }
-        if let Some(uri) = entry
-            .get("source")
-            .and_then(|source| source.get("uri")?.as_str())
-            && let Some(install) = fetched(uri)
-        {
-            found.push(placed(install, text, uri));
-        }
     }
-    // Ignition and Butane: the source of a file
-    if let Some(config) = cloud.as_ref() {
-        sources(&Value::Mapping(config.clone()), &mut |url| {
-            if let Some(install) = fetched(url) {
-                found.push(placed(install, text, url));
-            }
-        });
+    // a text of several documents, or with a key twice, is not one of cloud-init or Ignition
+    if cloud.is_some() {
+        found.extend(fetched_sources(text));
     }
     found
 }
 
+/// The files that the documents of `text` name as sources: the `uri` of `write_files` of
+/// cloud-init, and the source of a file of Ignition and Butane.
+fn fetched_sources(text: &str) -> Vec<PlacedInstall> {
+    let lines = LineIndex::new(text);
+    let mut found = Vec::new();
+    for document in documents(text).flatten() {
+        let Some(root) = &document.root else {
+            continue;
+        };
+        let mut urls = uris(root);
+        sources(root, &mut |value| urls.push(value));
+        found.extend(urls.into_iter().filter_map(|value| {
+            let install = fetched(document.text(value)?)?;
+            let (line, column) = lines.line_column(start_of(value)?);
+            Some(PlacedInstall {
+                install,
+                line,
+                column,
+                inside: None,
+            })
+        }));
+    }
+    found
+}
+
+/// The `uri` in the `source` of each of the `write_files`.
+fn uris<'n>(root: &'n YamlNode<'n>) -> Vec<&'n YamlNode<'n>> {
+    let in_mapping = |node: &'n YamlNode<'n>, key: &str| match node {
+        YamlNode::Mapping(mapping) => value_of(&mapping.entries, key),
+        _ => None,
+    };
+    let Some(YamlNode::Sequence(files)) = in_mapping(root, "write_files") else {
+        return Vec::new();
+    };
+    let files = files.items.iter();
+    let uris = files.filter_map(|file| in_mapping(in_mapping(file, "source")?, "uri"));
+    uris.collect()
+}
+
 /// Calls `each` with the text of every key `source`.
-fn sources(value: &Value, each: &mut impl FnMut(&str)) {
-    match value {
-        Value::Mapping(map) => {
-            for (key, value) in map {
-                match (key.as_str(), value) {
-                    (Some("source"), Value::String(url)) => each(url),
+fn sources<'n>(node: &'n YamlNode<'n>, each: &mut impl FnMut(&'n YamlNode<'n>)) {
+    match node {
+        YamlNode::Mapping(mapping) => {
+            for YamlEntry { key, value } in &mapping.entries {
+                let is_source = key.is_text("source");
+                match value {
+                    YamlNode::Scalar(_) | YamlNode::Alias(_) if is_source => each(value),
                     _ => sources(value, each),
                 }
             }
         }
-        Value::Sequence(list) => list.iter().for_each(|value| sources(value, each)),
-        _ => {}
+        YamlNode::Sequence(list) => list.items.iter().for_each(|item| sources(item, each)),
+        YamlNode::Scalar(_) | YamlNode::Alias(_) => {}
     }
-}
-
-/// Places `install` at the first occurrence of `part` in `text`.
-fn placed(install: MachineInstall, text: &str, part: &str) -> PlacedInstall {
-    let at = text
-        .lines()
-        .position(|line| line.contains(part))
-        .unwrap_or(0);
-    let line = text.lines().nth(at).unwrap_or_default();
-    PlacedInstall::on_line(install, line, at, line.find(part).unwrap_or(0))
 }
 
 /// The content of a file that cloud-init writes, if it is a text in base64, gzipped or not.
@@ -394,6 +413,20 @@ mod tests {
                 "Package(\"apt\", \"nfs-common\") u:14",
             ]
         );
+    }
+
+    #[test]
+    fn the_sources_of_files_are_found_in_linear_time() {
+        let text = "#cloud-config\nwrite_files:\n- {path: /a, source: {uri: 'https://dl.test/a'}}\n\
+                    - path: /b\n  source: &b \"https:\\/\\/dl.test/b\"\n- {source: *b}\n";
+        let found = fetched_sources(text);
+        let found = found.iter().map(|one| (one.line, one.column));
+        assert_eq!(found.collect::<Vec<_>>(), [(3, 29), (5, 15), (6, 12)]);
+        assert_linear(500, |count| {
+            let files = (0..count).map(|n| format!("- source: https://dl.test/f/{n}\n"));
+            let text = "files:\n".to_owned() + &files.collect::<String>();
+            assert_eq!(of_text(&text).len(), count);
+        });
     }
 
     #[test]
