@@ -216,3 +216,17 @@ fn a_literal_in_a_template_call_is_found_if_the_template_is_valid_yaml() {
         "- {{a}: x}\n- image: r:5/p/a/b:v1\n- '}}'\n",
     );
 }
+
+#[test]
+fn a_name_that_is_only_an_image_by_its_key_is_not_changed_for_other_keys() {
+    becomes(
+        "containers:\n- image: &n nginx\n- image: *n\n",
+        "containers:\n- image: &n r:5/p/library/nginx\n- image: *n\n",
+    );
+    becomes(
+        "containers:\n- image: &n nginx:1.27\n  name: *n\n",
+        "containers:\n- image: &n r:5/p/library/nginx:1.27\n  name: *n\n",
+    );
+    stays("containers:\n- image: &n nginx\n  name: *n\n", "no images");
+    stays("containers:\n- name: &n nginx\n  image: *n\n", "alias");
+}

@@ -86,6 +86,11 @@ fn a_pin_is_the_locked_digest() {
             format!("{{image: r:5/p/a/b, {keys}: '{digest}'}}")
         );
     }
+    // another value shares the empty digest
+    assert_eq!(
+        pinned("- {repository: quay.io/a/b, tag: v1, digest: &d ''}\n- *d\n"),
+        format!("- {{repository: r:5/p/a/b, tag: v1@{digest}, digest: &d ''}}\n- *d\n")
+    );
 }
 
 #[test]

@@ -103,7 +103,7 @@ pub(super) fn mark_container_entry(
 ) {
     let around = &members.around;
     match value {
-        YamlNode::Scalar(_) => match child.key {
+        YamlNode::Scalar(_) | YamlNode::Alias(_) => match child.key {
             Some("image") if around.container => child.role = ReferenceRole::Container,
             // the image of an image volume
             Some("reference") if around.key == Some("image") => {

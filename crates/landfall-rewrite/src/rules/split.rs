@@ -198,7 +198,9 @@ fn edits<'s>(
             (Some(value), ..) => parts.push((value, in_style_of(value.text, new))),
             // `a/b@sha256` as the repository, and the digits of the digest as the tag
             (None, Some(tag), _) if repository.text.contains('@') => parts.push((tag, new.hex())),
-            (None, Some(tag), Some(room)) if !tag.text.contains('@') => {
+            (None, Some(tag), Some(room))
+                if !tag.text.contains('@') && !document.is_shared(room) =>
+            {
                 edits.push((room, new.to_string()));
             }
             // a digest without a key of its own follows the tag

@@ -454,6 +454,19 @@ mod tests {
     }
 
     #[test]
+    fn an_alias_at_the_key_of_an_image_is_an_image() {
+        let lock = Lock::parse("l", "version: 1\n").unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        let text = "x: &x redis:8\nservices: {a: {image: *x}}\n";
+        let found = audit(Path::new("x.yaml"), text, &inventory);
+        let found: Vec<_> = found
+            .iter()
+            .map(|one| (one.line, one.column, &*one.reference))
+            .collect();
+        assert_eq!(found, [(2, 23, "redis:8")]);
+    }
+
+    #[test]
     fn assignments_name_images_by_their_form() {
         for (line, expected) in [
             ("image = \"redis:7\"", Some(("redis:7", true))),

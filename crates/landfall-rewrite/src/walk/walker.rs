@@ -6,6 +6,7 @@ use super::collector::{
 use super::{Collects, MappingContext, NodeContext, NodeStep, ReferenceScanner};
 use crate::git_source::GitUse;
 use crate::index::{ReferenceLookup, replaced};
+use crate::inventory::Inventory;
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::scan_result::{ReadAs, ScanResult};
 use crate::text::{self, TextLines};
@@ -196,6 +197,8 @@ impl StreamWalker<'_> {
             scanner: self.scanner,
             depth: self.depth,
             collector,
+            changed_anchors: BTreeSet::new(),
+            other_uses: OnceCell::new(),
         };
         walker.node(
             root,
@@ -213,14 +216,17 @@ struct DocumentWalker<'e, 's> {
     /// The number of texts in which the document is nested.
     depth: usize,
     collector: ReferenceCollector<'e, 's>,
+    /// The anchors of the values that change.
+    changed_anchors: BTreeSet<usize>,
+    /// The anchors with an alias that is not the value of a key of an image, after their first use.
+    other_uses: OnceCell<BTreeSet<usize>>,
 }
 
 impl<'s> DocumentWalker<'_, 's> {
     fn node(&mut self, node: &'s YamlNode<'s>, around: NodeContext<'s>) {
         match node {
             YamlNode::Scalar(scalar) => self.scalar(scalar, around),
-            // the anchored node is changed instead
-            YamlNode::Alias(_) => self.collector.collected.has_shared_secret |= around.secret,
+            YamlNode::Alias(alias) => self.alias(node, alias.anchor, around),
             YamlNode::Sequence(YamlSequence { items, .. }) => {
                 let rules = self.scanner.rules;
                 let mut previous = None;
@@ -235,6 +241,57 @@ impl<'s> DocumentWalker<'_, 's> {
             }
             YamlNode::Mapping(YamlMapping { entries, .. }) => self.mapping(entries, around),
         }
+    }
+
+    /// Reads an alias. The anchored node is changed instead, if it is an image, too.
+    fn alias(&mut self, node: &'s YamlNode<'s>, anchor: usize, around: NodeContext<'s>) {
+        self.collector.collected.has_shared_secret |= around.secret;
+        let settings = &self.scanner.settings;
+        let text = self.collector.document.text(node).map(str::trim);
+        // many aliases may repeat a long text
+        let is_short = |text: &&str| text.len() <= settings.limits.reference_bytes;
+        let Some(text) = text.filter(is_short) else {
+            return;
+        };
+        // a full name is found at the anchor
+        let is_found = |inventory: &Inventory<'_>| inventory.is_full_name(text);
+        if around.collects.candidates
+            && !settings.inventory.is_some_and(is_found)
+            && !text.contains('\n')
+            && let Some(claim) = self.claim(text, &around)
+        {
+            self.collector.add_claim(node.span().start, claim);
+        }
+        if around.collects.occurrences
+            && around.keep.is_none()
+            && self.is_only_known_as(around.role, text)
+            && !self.changed_anchors.contains(&anchor)
+        {
+            let why =
+                "it repeats a value that is not an image; write the image instead of the alias";
+            let meaning = ReferenceMeaning::left(why);
+            self.collector.add(node, text, around.role, meaning);
+        }
+    }
+
+    /// Whether `text` is a known reference in this `role`, but not as any value: `nginx` without a
+    /// tag.
+    fn is_only_known_as(&self, role: ReferenceRole, text: &str) -> bool {
+        let index = self.scanner.settings.index;
+        let is_known = |role| matches!(index.lookup(text, role, false), ReferenceLookup::Known(_));
+        role.is_image() && is_known(role) && !is_known(ReferenceRole::Value)
+    }
+
+    /// Whether an alias of `anchor` is not the value of a key of an image.
+    fn has_other_use(&self, anchor: usize) -> bool {
+        let uses = self.other_uses.get_or_init(|| {
+            let mut uses = BTreeSet::new();
+            if let Some(root) = &self.collector.document.root {
+                add_other_uses(root, &mut uses);
+            }
+            uses
+        });
+        uses.contains(&anchor)
     }
 
     fn child(&mut self, step: NodeStep<'s>, node: &'s YamlNode<'s>, around: NodeContext<'s>) {
@@ -432,7 +489,16 @@ impl<'s> DocumentWalker<'_, 's> {
             },
             ReferenceLookup::Settled(item) => vec![occurrence(ReferenceMeaning::Settled { item })],
             ReferenceLookup::Left(why) => vec![occurrence(ReferenceMeaning::Left { why })],
+            ReferenceLookup::Known(_)
+                if self.collector.document.is_shared(scalar)
+                    && self.is_only_known_as(role, trimmed)
+                    && self.has_other_use(scalar.anchor) =>
+            {
+                let why = "other values, which are no images, share it by an anchor";
+                vec![occurrence(ReferenceMeaning::left(why))]
+            }
             ReferenceLookup::Known(replacement) => {
+                self.changed_anchors.insert(scalar.anchor);
                 let to = replaced(trimmed, &replacement);
                 let meaning = ReferenceMeaning::known(replacement.item, &*to);
                 vec![occurrence(meaning).with_edit(at..at + trimmed.len(), to)]
@@ -520,6 +586,28 @@ impl<'s> DocumentWalker<'_, 's> {
                 Occurrence::new(key.span.start, &*key.value, ReferenceRole::Value, meaning);
             self.collector.collected.found.push(occurrence);
         }
+    }
+}
+
+/// Adds the anchors of the aliases in `node` that are not the value of a key of an image.
+fn add_other_uses(node: &YamlNode<'_>, uses: &mut BTreeSet<usize>) {
+    match node {
+        YamlNode::Alias(alias) => {
+            uses.insert(alias.anchor);
+        }
+        YamlNode::Sequence(YamlSequence { items, .. }) => {
+            items.iter().for_each(|item| add_other_uses(item, uses));
+        }
+        YamlNode::Mapping(YamlMapping { entries, .. }) => {
+            for YamlEntry { key, value } in entries {
+                let key = key.scalar().map(|key| key.value.to_ascii_lowercase());
+                let is_image = key.is_some_and(|key| key.ends_with("image"));
+                if !(is_image && matches!(value, YamlNode::Alias(_))) {
+                    add_other_uses(value, uses);
+                }
+            }
+        }
+        YamlNode::Scalar(_) => {}
     }
 }
 
