@@ -141,13 +141,15 @@ pub(crate) fn write_result(
     lines: &[String],
     context: &Context,
 ) -> Result<VerbOutcome, CliError> {
+    // names of files may have line breaks
+    let lines = lines.iter().map(|line| one_line(line));
     let Some(out) = out else {
-        lines.iter().for_each(|line| context.progress.note(line));
+        lines.for_each(|line| context.progress.note(&line));
         return Ok(result.document());
     };
     out.write(&result.text)?;
     Ok(VerbOutcome {
-        text: lines.iter().map(|line| one_line(line) + "\n").collect(),
+        text: lines.map(|line| line + "\n").collect(),
         ..result
     })
 }

@@ -57,6 +57,21 @@ fn the_note_that_nothing_is_known_is_one_line() {
     assert!(!printed.contains("\\n"), "{printed}");
 }
 
+/// A chart may have a file with such a name.
+#[test]
+fn the_name_of_a_file_begins_no_line() {
+    let name = "x\ndone: 3 images\ny.yaml";
+    let text = "image: quay.io/prometheus/node-exporter:v1.8.0\n";
+    let place = Place::new(&[(name, text)]);
+    for mode in ["--check", "--diff"] {
+        let output = place.run(&[name, mode], 0);
+        let printed = out(&output) + &err(&output);
+        assert!(printed.contains("left quay.io/"), "{printed}");
+        let is_forged = printed.lines().any(|line| line.starts_with("done:"));
+        assert!(!is_forged, "{printed}");
+    }
+}
+
 #[test]
 fn kkp_values_with_references_in_parts_are_rewritten() {
     let place = Place::new(&[("values.yaml", KKP)]);

@@ -1,5 +1,6 @@
 //! `landfall rewrite --kustomize`: a component whose `images` have the effect of a rewrite.
 
+use landfall_model::report::one_line;
 use landfall_rewrite::{Occurrence, ReferenceMeaning, ReferenceRole, RewrittenText};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +30,7 @@ pub(super) fn component<'m>(
                 (ReferenceMeaning::Known { .. }, _) => {
                     notes.push(format!(
                         "{}: kustomize cannot change {}",
-                        occurrence.position_in(&member.path),
+                        one_line(&occurrence.position_in(&member.path)),
                         occurrence.written
                     ));
                     continue;
@@ -96,7 +97,7 @@ fn image_entry(
             format!(
                 "{}: kustomize cannot change the digest of {}: it would also set it for other tags \
                  and digests of {name}",
-                one.occurrence.position_in(one.path),
+                one_line(&one.occurrence.position_in(one.path)),
                 one.occurrence.written
             )
         }));

@@ -85,6 +85,7 @@ pub(crate) fn outcome(
         .filter_map(|done| Some(reason(&done.name, done.result.as_ref().err()?)))
         .collect();
     for RewrittenInput { name, lost, .. } in done {
+        let name = one_line(name);
         notes.extend(lost.iter().map(|lost| format!("{name}: lost {lost}")));
     }
     if mode == RewriteMode::Kustomize {
@@ -159,7 +160,8 @@ pub(crate) fn outcome(
     lines.extend(not_locked.and_then(NotLocked::line));
     // If stdout has the result, such as a file or a diff, the summary goes to stderr.
     if mode.has_result(context) {
-        lines.iter().for_each(|line| context.progress.note(line));
+        let lines = lines.iter().map(|line| one_line(line));
+        lines.for_each(|line| context.progress.note(&line));
     } else {
         text.extend(lines.iter().map(|line| one_line(line) + "\n"));
     }
@@ -184,7 +186,7 @@ fn is_ambiguous(occurrence: &Occurrence) -> bool {
 fn reason(name: &str, error: &RewriteError) -> String {
     match error {
         RewriteError::Path(failure) => failure.to_string(),
-        RewriteError::File(failure) => format!("{name}: {failure}"),
+        RewriteError::File(failure) => format!("{}: {failure}", one_line(name)),
     }
 }
 
