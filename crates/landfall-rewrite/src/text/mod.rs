@@ -253,8 +253,11 @@ pub(super) fn end(text: &str, span: &Range<usize>) -> WordEnd {
     if let Some(end) = quoted(before, word, after) {
         return end;
     }
-    let has_alternative =
-        |beside: &str| !beside.is_empty() && (pin(word).is_empty() || !beside.contains('/'));
+    // a name without a slash gets one by a change, so it must not decide about its neighbour alone
+    let has_alternative = |beside: &str| {
+        let are_paths = word.contains('/') && beside.contains('/');
+        !beside.is_empty() && (pin(word).is_empty() || !are_paths)
+    };
     let right = after
         .strip_prefix('|')
         .and_then(|side| side.split(is_outer).next());
