@@ -45,6 +45,10 @@ fn an_audit_fails_for_a_locked_repository_without_host_and_tag() {
             "registry.yaml",
             "image: {registry: docker.io, repository: bitnami/kubectl}\n",
         ),
+        (
+            "kustomization.yaml",
+            "images:\n- name: bitnami/kubectl\n  newTag: 1.31.0\n",
+        ),
         ("words.yaml", "name: kubectl\ntitle: bitnami\n"),
         ("made.yaml", "image: {repository: '{{ .Values.x }}'}\n"),
     ] {
@@ -72,6 +76,17 @@ fn an_audit_fails_for_a_locked_repository_without_host_and_tag() {
             ("audit hosted.yaml", 0, &["1 held"]),
             ("audit registry.yaml", 0, &["1 held"]),
             ("audit words.yaml", 0, &["0 held, 0 missing, 0 undecided"]),
+            // a host in the name would no longer match the bases
+            (
+                "audit kustomization.yaml",
+                4,
+                &["add `newName`, or audit the output of `kustomize build`"],
+            ),
+            (
+                "rewrite --check kustomization.yaml --to 172.20.0.2:5000",
+                4,
+                &["add `newName: 172.20.0.2:5000/bitnami/kubectl`"],
+            ),
             // other undecided references do not cause exit 4
             ("audit made.yaml", 0, &["1 undecided"]),
             (

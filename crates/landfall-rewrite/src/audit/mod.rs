@@ -19,6 +19,7 @@ mod urls;
 mod written_in_code;
 
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
+use crate::rules::KUSTOMIZE_NAME;
 use crate::scan::{scan, scan_documents};
 use crate::scan_result::TextSyntax;
 use crate::text::{dockerfile_candidates, is_dockerfile};
@@ -333,7 +334,19 @@ fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<Au
         ReferenceMeaning::Settled { item: None } => decided()?,
         ReferenceMeaning::Left { why } => match (decided(), &reference) {
             (Some(coverage), Some(reference)) if role != ReferenceRole::Container => {
-                unless_ambiguous(coverage, &written, reference)
+                match unless_ambiguous(coverage, &written, reference) {
+                    // a host or a tag in the name would hide the images of the bases
+                    LockCoverage::Ambiguous { item, .. } if why.starts_with(KUSTOMIZE_NAME) => {
+                        let why = format!(
+                            "the lock has {item}, but a pod would pull it from {}: \
+                             {KUSTOMIZE_NAME}; add `newName`, or audit the output of `kustomize \
+                             build`",
+                            reference.registry
+                        );
+                        LockCoverage::Ambiguous { item, why }
+                    }
+                    coverage => coverage,
+                }
             }
             (coverage, _) => coverage.unwrap_or(LockCoverage::Undecided { why }),
         },

@@ -13,6 +13,8 @@ mod prefix;
 mod sources;
 mod split;
 
+pub(crate) use prefix::KUSTOMIZE_NAME;
+
 use crate::walk::ReferenceRules;
 
 pub(super) use self::charts::InstalledChart;

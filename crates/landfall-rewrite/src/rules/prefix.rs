@@ -474,6 +474,9 @@ fn component(index: &ReferenceIndex, text: &str, name: &str, tag: Option<&str>) 
     ReferenceLookup::Known(replacement)
 }
 
+/// Why the `name` of an item in the `images` of a kustomization is left unchanged.
+pub(crate) const KUSTOMIZE_NAME: &str = "kustomize finds images of the bases by this name";
+
 /// The `name` of an item in the `images` of a kustomization. It must match the image in the bases,
 /// and is not itself a reference to change.
 pub(super) fn kustomize_references<'s>(
@@ -500,23 +503,30 @@ pub(super) fn kustomize_references<'s>(
         .scalar()
         .map(|scalar| &*scalar.value)
         .unwrap_or_default();
-    let lookup = collector
-        .settings
-        .index
-        .lookup(text, ReferenceRole::Repository, false);
+    let look_up = |text: &str| {
+        let index = &collector.settings.index;
+        index.lookup(text, ReferenceRole::Repository, false)
+    };
     if !has("newName")
         && !matches!(
-            lookup,
+            look_up(text),
             ReferenceLookup::Unknown | ReferenceLookup::Settled(_)
         )
     {
-        let why = "kustomize finds images of the bases by this name; \
-                   rewrite the output of `kustomize build`";
+        let tag = text_of(entries, "newTag").map(|tag| format!("{text}:{tag}"));
+        let to = match tag.as_deref().map(look_up) {
+            Some(ReferenceLookup::Known(ReferenceReplacement { to: Some(to), .. })) => {
+                format!("newName: {to}")
+            }
+            _ => "newName".into(),
+        };
+        let why =
+            format!("{KUSTOMIZE_NAME}; add `{to}`, or rewrite the output of `kustomize build`");
         collector.add(
             name,
             text,
             ReferenceRole::Repository,
-            ReferenceMeaning::left(why),
+            ReferenceMeaning::Left { why },
         );
     }
     vec![at]

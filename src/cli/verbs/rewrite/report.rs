@@ -154,7 +154,7 @@ pub(crate) fn outcome(
         let have = if ambiguous == 1 { "has" } else { "have" };
         lines.push(format!(
             "{references} to a locked repository {have} neither a host nor a tag: a pod would \
-             pull from the internet; add the host"
+             pull from the internet; add the host, or `newName` in a kustomization"
         ));
     }
     lines.extend(not_locked.and_then(NotLocked::line));
