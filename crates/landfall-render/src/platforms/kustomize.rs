@@ -46,7 +46,9 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         document(&component),
     )];
     let notes = vec![
-        "add the folder to `components:` of a kustomization".to_owned(),
+        "add the folder to `components:` of a kustomization without `images`: its own `images` run \
+         after components and would not find the old names, so their tags would be lost"
+            .to_owned(),
         "kustomize does not change images in arguments, variables and ephemeral containers; \
          `landfall audit` lists them"
             .to_owned(),
