@@ -108,6 +108,19 @@ fn assert_drift_is_reported_and_fixed(registry: &Server) {
         .find_map(|line| line.strip_prefix("  to fix it         landfall "))
         .unwrap();
     assert!(fix.contains("--move-tags"), "{printed}");
+    // the paths, certificates and account of the site
+    place.write(
+        "site.yaml",
+        format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{to}\"}}\n"),
+    );
+    let printed = place
+        .landfall()
+        .args(["status", "b", "--site", "site.yaml"])
+        .assert()
+        .code(4);
+    let printed = String::from_utf8_lossy(&printed.get_output().stdout).into_owned();
+    let ends = format!("--to {to} --site site.yaml --move-tags");
+    assert!(printed.contains(&ends), "{printed}");
     place.ok(&fix.split(' ').collect::<Vec<_>>());
     // push does not change foreign tags
     assert_eq!(

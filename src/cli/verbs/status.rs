@@ -73,7 +73,7 @@ impl StatusCommand {
         };
         let bases = bundle.as_ref().map(base_lines).unwrap_or_default();
         let mapping = context.mapping(self.registry.as_ref().or(self.place.as_ref()))?;
-        let push = self.push_line(&mapping);
+        let push = self.push_line(context, &mapping);
         context.run(async {
             let client = context.client()?;
             let result = status(
@@ -106,10 +106,14 @@ impl StatusCommand {
     }
 
     /// The `landfall push` command that uploads missing items, without `--move-tags`.
-    fn push_line(&self, mapping: &DestinationMap) -> String {
+    fn push_line(&self, context: &Context, mapping: &DestinationMap) -> String {
         let mut words: Vec<String> = vec!["landfall".into(), "push".into()];
         words.extend(self.locked.as_arguments(&[]));
         words.extend(["--to".into(), mapping.target().to_string()]);
+        // its paths, certificates and account
+        if let Some(site) = &context.global.site {
+            words.extend(["--site".into(), site.display().to_string()]);
+        }
         words.extend(self.recheck.then(|| "--recheck".into()));
         words
             .iter()
