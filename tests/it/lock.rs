@@ -210,6 +210,14 @@ fn unresolved_items_are_recorded_with_exit_3() {
         !site.place.path("b").exists(),
         "`pack` refuses to write a partial bundle"
     );
+    // if nothing can be locked, the lock stays, so no item is removed from it
+    site.manifest("images: [REG/gone:v9]\n");
+    let report = site.lock(1, &[]);
+    assert!(
+        !report["changes"].to_string().contains("removed"),
+        "{report}"
+    );
+    assert_eq!(site.place.read("landfall.lock"), lock);
 }
 
 #[test]

@@ -89,9 +89,15 @@ impl LockCommand {
     ) -> Result<VerbOutcome, CliError> {
         let mut text = String::new();
         let lock = &locked.lock;
-        report.add(ReportMember::changes(&locked.changes));
+        // If nothing could be resolved, the old lock is kept: a new one would have no pins.
+        let resolved_nothing = report.has_losses() && !report.has_successes();
+        let mut changed = locked.changes;
+        if resolved_nothing && !self.check {
+            changed.retain(|change| change.change != "removed");
+        }
+        report.add(ReportMember::changes(&changed));
         report.add(ReportMember::EndpointChanges(locked.endpoints.clone()));
-        let changes = locked.changes.iter().flat_map(change_lines);
+        let changes = changed.iter().flat_map(change_lines);
         let lines = changes.chain(locked.endpoints.iter().map(endpoint_line));
         for line in lines {
             let _ = writeln!(text, "{line}");
@@ -128,8 +134,6 @@ impl LockCommand {
         let signatures = ImageSignatures::recorded_by(policy, lock);
         text += &signatures.lines();
         signatures.add_to(&mut report);
-        // If nothing could be resolved, the old lock is kept: a new one would have no pins.
-        let resolved_nothing = report.has_losses() && !report.has_successes();
         if !resolved_nothing || self.check {
             report.add(ReportMember::Lock(lock.fingerprint()));
         }
@@ -137,7 +141,7 @@ impl LockCommand {
         if writes {
             client.write_lock(old, &self.lock, lock)?;
         }
-        let moved = locked.changes.len() + locked.endpoints.len();
+        let moved = changed.len() + locked.endpoints.len();
         let (verb, result) = match (self.check, moved) {
             (true, 0) if report.has_losses() => (
                 "checked",
