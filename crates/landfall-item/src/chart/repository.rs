@@ -7,12 +7,17 @@
 use super::metadata::plain;
 use super::name::{ChartName, bare};
 use crate::resolver::{ResolveError, Resolver};
+use landfall_model::document::nearest;
 use landfall_model::{Digest, document, has_userinfo};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 use url::Url;
+
+/// The number of versions that the message for a version that does not exist lists. Indexes list
+/// the newest version first.
+const LISTED_VERSIONS: usize = 3;
 
 /// A version of a chart in an index.
 #[derive(Debug, Clone, Deserialize)]
@@ -116,7 +121,12 @@ async fn fetch_index(
                 index_of(url)
             ))
         })?
-        .ok_or_else(ResolveError::gone)
+        .ok_or_else(|| {
+            let near = nearest(chart, chart_names(&text));
+            let near = near.map(|near| format!("; did you mean {near}?"));
+            let near = near.unwrap_or_default();
+            ResolveError::gone_but(&format!("the repository has no chart {chart}{near}"))
+        })
 }
 
 /// The versions of `chart` in an index. `None` if the index does not contain the chart. Fails if
@@ -173,6 +183,30 @@ fn readable_versions(lines: &str) -> Vec<IndexedChart> {
 
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     document::read("index.yaml", text).map_err(|error| error.message)
+}
+
+/// The names of the charts in an index that has one key on each line; otherwise empty.
+fn chart_names(text: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut names_indent = None;
+    for line in text.lines().skip_while(|line| *line != "entries:").skip(1) {
+        let words = line.trim_start_matches(' ');
+        if words.is_empty() || words.starts_with(['#', '-']) {
+            continue;
+        }
+        let indent = line.len() - words.len();
+        let names_indent = *names_indent.get_or_insert(indent);
+        // the next key of the index
+        if indent < names_indent || names_indent == 0 {
+            break;
+        }
+        if indent == names_indent
+            && let Some((key, _)) = words.split_once(':')
+        {
+            names.push(key.trim_matches(['"', '\'']));
+        }
+    }
+    names
 }
 
 /// The lines about `chart` in an index that has one key on each line, which is the layout that Helm
@@ -234,7 +268,22 @@ fn find(
             Some((version, _)) => {
                 format!("its repository calls this version {version}; use this spelling").into()
             }
-            None => ResolveError::gone(),
+            None => {
+                let newest: Vec<String> = indexed
+                    .iter()
+                    .filter_map(|one| plain(&one.version))
+                    .take(LISTED_VERSIONS)
+                    .collect();
+                let more = if indexed.len() > newest.len() {
+                    ", …"
+                } else {
+                    ""
+                };
+                ResolveError::gone_but(&format!(
+                    "the repository has {}{more} of this chart",
+                    newest.join(", ")
+                ))
+            }
         });
     };
     let listed = match &found.urls {
@@ -317,9 +366,11 @@ mod tests {
         assert_eq!(versions(HELM, "app", 200), app);
         assert_eq!(versions(HELM, "other", 200), Ok(Some(other.clone())));
         assert_eq!(versions(HELM, "none", 200), Ok(None));
+        assert_eq!(chart_names(HELM), ["app", "other"]);
         let json = "{\"entries\": {\"other\": [{\"version\": \"2.0.0\"}]}}";
         assert_eq!(versions(json, "other", 200), Ok(Some(other)));
         assert_eq!(versions(json, "app", 200), Ok(None));
+        assert_eq!(chart_names(json), [""; 0]);
         assert!(
             versions(json, "app", 10)
                 .unwrap_err()
@@ -392,6 +443,13 @@ mod tests {
             assert_eq!(read.hex(), hex, "{digest}");
         }
         assert_eq!(location("a", "xyz").unwrap().digest, None);
+        let listed: Vec<IndexedChart> =
+            serde_yaml::from_str("[{version: 1.2.3}, {version: 1.2.2}]").unwrap();
+        let other = ChartName::in_repository("https://h/charts", "app", "1.2.4").unwrap();
+        let gone = find(&listed, "https://h/charts", &other).unwrap_err();
+        assert_eq!(gone.recorded, "upstream does not have it");
+        let ends = ": the repository has 1.2.3, 1.2.2 of this chart";
+        assert!(gone.is_gone && gone.message.ends_with(ends), "{gone}");
         let some = location("'ftp://h/x', 7, b.tgz, 'https://other/c.tgz'", &hex).unwrap();
         let urls: Vec<&str> = some.urls.iter().map(Url::as_str).collect();
         assert_eq!(urls, ["https://h:8443/charts/b.tgz", "https://other/c.tgz"]);

@@ -54,6 +54,15 @@ impl ResolveError {
         }
     }
 
+    /// Like [`ResolveError::gone`]. The message for people also says what upstream has instead.
+    pub(crate) fn gone_but(has: &str) -> ResolveError {
+        let gone = ResolveError::gone();
+        ResolveError {
+            message: one_line(&format!("{}: {has}", gone.message)),
+            ..gone
+        }
+    }
+
     /// The same error with `part`, the part of the item that failed, in front of both texts.
     #[must_use]
     pub fn about(self, part: &str) -> ResolveError {
