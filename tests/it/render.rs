@@ -270,6 +270,34 @@ fn a_global_registry_takes_precedence() {
 }
 
 #[test]
+fn a_dependency_that_the_chart_does_not_contain_is_listed() {
+    let place = place();
+    let dependencies = "dependencies:\n- {name: cache, version: 1.0.0, repository: https://h/c}\n\
+                        - {name: extra, version: 1.0.0, repository: https://h/c, condition: extra.enabled}\n";
+    place.write(
+        "bit/Chart.yaml",
+        format!("apiVersion: v2\nname: bit\nversion: 1.0.0\n{dependencies}"),
+    );
+    place.write(
+        "bit/values.yaml",
+        "image: {repository: quay.io/prometheus/node-exporter, tag: v1.9.0}\nextra: {enabled: false}\n",
+    );
+    let rendered = place
+        .landfall()
+        .args(["render", "helm-values", "bit"])
+        .args(TO)
+        .assert()
+        .code(0);
+    let notes = String::from_utf8_lossy(&rendered.get_output().stderr).into_owned();
+    assert!(
+        notes.contains("bit/charts/cache: its images are not in the overlay")
+            && notes.contains("helm dependency build")
+            && !notes.contains("charts/extra"),
+        "{notes}"
+    );
+}
+
+#[test]
 fn several_charts_share_one_overlay_unless_they_conflict() {
     let place = place();
     for (name, repository, tag) in [

@@ -17,7 +17,7 @@ use landfall_rewrite::{
     values_of, values_text,
 };
 use serde_yaml::{Mapping, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
@@ -134,6 +134,12 @@ fn rendered(text: String, overlay: &ChartOverlay) -> RenderedConfig {
     }));
     notes.extend(missing.iter().map(|open| open.line("missing")));
     notes.extend(undecided.iter().map(|open| open.line("undecided")));
+    notes.extend(overlay.absent.iter().map(|path| {
+        format!(
+            "{path}: its images are not in the overlay: Chart.yaml lists this dependency, but the \
+             chart does not contain it; add it with `helm dependency build`"
+        )
+    }));
     notes.push(format!(
         "{} keys for {} locked images; {} missing, {} undecided",
         overlay.keys.len(),
@@ -199,6 +205,8 @@ pub(super) struct ChartOverlay {
     pub(super) open: Vec<FileFinding>,
     /// The locked items that the charts contain.
     pub(super) held: Vec<String>,
+    /// The paths of dependencies that the charts do not contain.
+    pub(super) absent: BTreeSet<String>,
 }
 
 /// Returns the overlay for `charts`, installed together with the values `user`. `registry` is the
@@ -231,6 +239,7 @@ pub(super) fn overlay(
         all.keys.extend(one.keys);
         all.open.extend(one.open);
         all.held.extend(one.held);
+        all.absent.extend(one.absent);
     }
     all.keys.sort_by(|a, b| a.path.cmp(&b.path));
     all.keys.dedup();
@@ -302,7 +311,10 @@ fn overlay_of(
             .zip(value)
             .for_each(|(new, old)| *new = old);
     }
-    let mut overlay = ChartOverlay::default();
+    let mut overlay = ChartOverlay {
+        absent: chart.missing_charts(&values),
+        ..ChartOverlay::default()
+    };
     overlay.values = differing(&old, &new, &mut Vec::new(), &mut overlay.keys);
     if !overlay.keys.is_empty() {
         overlay.held.extend(

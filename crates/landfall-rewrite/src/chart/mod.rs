@@ -12,7 +12,7 @@ use self::load::read;
 use landfall_model::document::yaml::YamlBudget;
 use landfall_model::document::{Diagnostic, LineIndex, YamlNode, key_text, with_quoted_words};
 use serde_yaml::{Mapping, Number, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -179,6 +179,18 @@ impl HelmChart {
         missing.sort();
         missing.dedup();
         missing
+    }
+
+    /// The dependencies that the chart and its subcharts do not contain, as `app/charts/redis`,
+    /// without those that the effective `values` disable.
+    pub fn missing_charts(&self, values: &Mapping) -> BTreeSet<String> {
+        let folder = self.file.trim_end_matches("Chart.yaml");
+        let missing = self.missing_dependencies(values).into_iter();
+        let below = missing.map(|dependency| {
+            let path = dependency.path.strip_prefix(folder);
+            path.unwrap_or(&dependency.path)
+        });
+        below.map(|path| format!("{}/{path}", self.name)).collect()
     }
 
     /// The documents of the chart and its subcharts, except metadata and values.
