@@ -278,7 +278,11 @@ fn a_hostile_repository_is_refused_and_a_changed_archive_is_reported() {
             "version: v1.0.0",
             "calls this version v1.0.0",
         ),
-        ("  app:\n", "  other:\n", "upstream does not have it"),
+        (
+            "  app:\n",
+            "  other:\n",
+            "upstream does not have it: the repository has no chart app",
+        ),
     ] {
         up.repository(std::slice::from_ref(&app));
         index(from, to);
@@ -741,6 +745,22 @@ fn a_locked_chart_can_be_audited_and_rewritten_by_its_name() {
         "app/values.yaml",
     ])));
     assert!(new != app.archive && text.unwrap().contains("172.20.0.2:5000/x/app"));
+    for (name, help) in [
+        ("aapp", "did you mean the chart app?"),
+        ("zzzz", "the lock has charts such as app"),
+    ] {
+        let unknown = place
+            .landfall()
+            .args(["rewrite", name, "--to", "172.20.0.2:5000", "--lock"])
+            .args(["landfall.lock", "-o", "new"])
+            .assert()
+            .code(2);
+        let message = String::from_utf8_lossy(&unknown.get_output().stderr).into_owned();
+        assert!(
+            message.contains("the lock has no chart of this name") && message.contains(help),
+            "{message}"
+        );
+    }
     // the audit command in the report of `rewrite` audits the same chart
     let to = ["--to", "172.20.0.2:5000", "--lock", "landfall.lock"];
     let report = place.json(

@@ -4,8 +4,13 @@ use super::bundle_flags::LockFlags;
 use super::{CliError, Context, Exit};
 use landfall_item::lockfile::Lock;
 use landfall_item::{ChartArchive, LockedChart};
-use std::path::PathBuf;
+use landfall_model::document::nearest;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+
+/// The number of charts that an error lists.
+const LISTED_NAMES: usize = 5;
 
 /// Input paths. Charts of the lock are archives in a temporary folder.
 pub(crate) struct LockedCharts {
@@ -30,6 +35,27 @@ impl LockedCharts {
         });
         replaced.unwrap_or(file)
     }
+}
+
+/// Whether `path` does not exist, and may be meant as the name of a chart.
+fn is_name(path: &Path) -> bool {
+    let name = path.to_str().and_then(|text| text.split(':').next());
+    let is_word = name.is_some_and(|name| name != "-" && !name.contains(['/', '\\', '.']));
+    is_word && !path.exists()
+}
+
+/// The error for an argument that is neither a file nor the name of a locked chart.
+fn unknown_chart(text: &str, charts: &[ChartArchive]) -> CliError {
+    let names: BTreeSet<&str> = charts.iter().map(|chart| &*chart.chart).collect();
+    let help = match nearest(text, names.iter().copied()) {
+        Some(near) => format!("did you mean the chart {near}?"),
+        None => {
+            let names: Vec<&str> = names.into_iter().take(LISTED_NAMES).collect();
+            format!("the lock has charts such as {}", names.join(", "))
+        }
+    };
+    let message = format!("there is no file {text}, and the lock has no chart of this name");
+    CliError::usage(message).with_help(help)
 }
 
 /// Replaces each of `paths` that does not exist and is the name of a locked chart (`app`,
@@ -59,6 +85,9 @@ pub(crate) fn locked_charts(
                 chart.item == text || (chart.chart == name && chart.version == version)
             })
             .collect();
+        if meant.is_empty() && !charts.is_empty() && is_name(&path) {
+            return Err(unknown_chart(text, &charts));
+        }
         // An existing file or folder wins over a locked chart of the same name.
         if meant.is_empty() || path.exists() {
             found.push(path);
