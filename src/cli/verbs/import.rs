@@ -111,7 +111,13 @@ impl ImportCommand {
             count_of(imported.entries(), "entry")
         ));
         lines.push(format!(
-            "next: landfall lock -f {}",
+            "next: landfall {} -f {}",
+            // `lock` refuses rules that `update` has not applied yet
+            if imported.has_rules() {
+                "update"
+            } else {
+                "lock"
+            },
             shell_word(&file.display().to_string())
         ));
         let text: String = lines.iter().map(|line| one_line(line) + "\n").collect();

@@ -148,6 +148,11 @@ impl ImportedItems {
         }
     }
 
+    /// Whether there are rules that select tags or versions, which `landfall update` applies.
+    pub fn has_rules(&self) -> bool {
+        !self.selectors.is_empty() || self.charts.iter().any(|chart| chart.contains(", select: "))
+    }
+
     /// The path `text` of a local file or folder, as a manifest in the folder writes it. Otherwise,
     /// records that the item is not imported.
     fn local_path(&mut self, at: ImportPosition<'_>, text: &str) -> Option<String> {

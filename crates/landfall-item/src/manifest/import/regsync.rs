@@ -4,7 +4,9 @@ use super::imported::{ImportPosition, ImportSource, ImportedItems, ImportedSelec
 use super::yaml::{
     documents, list, mapping, mapping_at, note_other_keys, scalar, text, texts, whole_tag_pattern,
 };
+use landfall_model::ImageRef;
 use landfall_model::document::Diagnostic;
+use landfall_model::report::count_of;
 use regex_lite::Regex;
 use serde_yaml::Mapping;
 
@@ -20,12 +22,14 @@ pub(super) fn read(
             ));
         }
         note_other_keys(imported, source.at(""), &config, &["version", "sync"]);
+        let mut renamed = 0;
         for (index, step) in list(&config, "sync").iter().enumerate() {
             let at = format!("sync[{index}]");
             let Some(step) = mapping(imported, source.at(&at), step) else {
                 continue;
             };
             read_step(step, &at, source, imported);
+            renamed += usize::from(has_other_path(step));
             let known = [
                 "source",
                 "target",
@@ -37,8 +41,37 @@ pub(super) fn read(
             ];
             note_other_keys(imported, source.at(&at), step, &known);
         }
+        if renamed > 0 {
+            let note = format!(
+                "`target` of {} has another path than `source`, which is not imported: map it \
+                 under `registry.paths` of the site",
+                count_of(renamed, "step")
+            );
+            imported.note(source.at("sync"), &note);
+        }
     }
     Ok(())
+}
+
+/// Whether a step renames its repository: the path of its target, after any prefix, is not that of
+/// its source.
+fn has_other_path(step: &Mapping) -> bool {
+    let part = |key| text(step, key).unwrap_or_default();
+    let (source, target) = (part("source"), part("target"));
+    // the host may be a template, which may contain slashes
+    let target = target.rsplit_once("}}").map_or(&*target, |(_, rest)| rest);
+    let path = |text: &str| {
+        let text = text.split('@').next().unwrap_or_default();
+        let (_, path) = text.split_once('/')?;
+        let path = path.rsplit_once(':').map_or(path, |(path, _)| path);
+        Some(format!("/{path}"))
+    };
+    let Ok(reference) = source.parse::<ImageRef>() else {
+        return false;
+    };
+    let is_listed = ["image", "repository"].contains(&&*part("type"));
+    is_listed
+        && path(target).is_some_and(|path| !path.ends_with(&format!("/{}", reference.repository)))
 }
 
 fn read_step(step: &Mapping, at: &str, source: &ImportSource, imported: &mut ImportedItems) {
@@ -150,6 +183,26 @@ mod tests {
         assert_eq!(imported.images(), names);
         assert_eq!(imported.not_imported.len(), 1, "{imported:?}");
         assert!(imported.notes[0].contains("`creds`"), "{imported:?}");
+        // the images of Docker Hub have no `library/` at the target
+        let renamed = "sync: `target` of 2 steps has another path than `source`";
+        assert!(imported.notes[1].contains(renamed), "{imported:?}");
+    }
+
+    #[test]
+    fn targets_that_only_add_a_prefix_keep_their_names() {
+        for (target, count) in [
+            ("m.test/a/b", 0),
+            ("m.test:5000/mirror/a/b", 0),
+            ("'{{ env \"R\" }}/a/b'", 0),
+            ("m.test/b", 1),
+            ("m.test/x/ab", 1),
+        ] {
+            let text = format!(
+                "version: 1\nsync:\n- {{source: 'h.test/a/b:1', target: {target}, type: image}}\n"
+            );
+            let imported = import("regsync", &text).unwrap();
+            assert_eq!(imported.notes.len(), count, "{target}: {imported:?}");
+        }
     }
 
     #[test]

@@ -48,7 +48,12 @@ pub fn import_format_of(text: &str) -> Option<&'static str> {
             .find(|(sign, _)| line.starts_with(sign))
             .map(|(_, format)| *format)
     };
-    text.lines().find_map(format_of)
+    let is_regsync = || {
+        let has = |is: fn(&str) -> bool| text.lines().any(is);
+        has(|line| line == "sync:") && has(|line| line.trim_start().starts_with("type: "))
+    };
+    let format = text.lines().find_map(format_of);
+    format.or_else(|| is_regsync().then_some("regsync"))
 }
 
 /// All formats, in the order of `--help`.
