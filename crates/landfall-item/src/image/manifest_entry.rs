@@ -288,6 +288,19 @@ pub(crate) fn reference_of(
     pinned(text, None, span, span)
 }
 
+/// The reference in a line of a list that has something around it: a bullet, quotes, a scheme, or
+/// the command that pulls the image. `None` if there is no reference with a path or tag, or nothing
+/// around it.
+pub(crate) fn undecorated(line: &str) -> Option<&str> {
+    let around = ["- ", "* ", "docker pull ", "docker://"];
+    let bare = around.iter().fold(line.trim(), |rest, prefix| {
+        rest.strip_prefix(prefix).unwrap_or(rest).trim_start()
+    });
+    let bare = bare.trim_matches(['"', '\'', '`', ',']);
+    let is_reference = bare.contains(['/', ':']) && bare.parse::<ImageRef>().is_ok();
+    (bare != line && is_reference).then_some(bare)
+}
+
 /// Name and pin of a reference with the value of the `digest` key, if there is one.
 fn pinned(
     text: &str,
@@ -296,12 +309,14 @@ fn pinned(
     digest_at: &SourceSpan,
 ) -> ManifestResult<(ImageRef, Option<Digest>)> {
     let reference: ImageRef = text.parse().map_err(|error: ReferenceError| {
-        let help = if text.contains("://") {
-            "write an image without a scheme, as in registry.k8s.io/pause:3.10.1"
-        } else {
-            "write registry/repository:tag, as in registry.k8s.io/pause:3.10.1"
+        let help = match undecorated(text) {
+            Some(reference) => format!("write `{reference}`"),
+            None if text.contains("://") => {
+                "write an image without a scheme, as in registry.k8s.io/pause:3.10.1".into()
+            }
+            None => "write registry/repository:tag, as in registry.k8s.io/pause:3.10.1".into(),
         };
-        at.fault(error.to_string(), Some(help))
+        at.fault(error.to_string(), Some(&help))
     })?;
     check_ref_digest(reference.digest.as_ref(), digest.as_ref(), digest_at)?;
     // With a tag, the digest is a requirement that `lock` checks; without a tag, it is a part of

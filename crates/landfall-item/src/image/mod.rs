@@ -21,7 +21,7 @@ mod verify;
 pub(crate) use self::kind::{blobs_of_referrers, entry, referrers_of};
 pub(crate) use self::locked::blob_lines;
 pub use self::locked::{LockedImage, LockedManifest, LockedReferrer, LockedTrimmedIndex};
-pub(crate) use self::manifest_entry::{ImageEntry, reference_of};
+pub(crate) use self::manifest_entry::{ImageEntry, reference_of, undecorated};
 pub use self::manifest_entry::{listed, platforms, tag_of};
 pub use self::manifests::ReadError;
 pub(crate) use self::manifests::{read_manifest, too_large};

@@ -1,6 +1,7 @@
 //! `images-txt`: one reference on each line, as in the image lists of RKE2 and others.
 
 use super::{ImageListFormat, ListedImages, lines};
+use crate::image::undecorated;
 use landfall_model::ImageRef;
 use landfall_model::document::{SourceSpan, SourceText};
 use std::rc::Rc;
@@ -30,14 +31,19 @@ fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, line)| !line.is_empty())
 }
 
-/// Whether at least half of the lines are references with a path or tag. A list with a mistake in
-/// some line is still recognized, so that the mistake is reported.
+/// Whether at least half of the lines are references with a path or tag. A list with mistakes in
+/// some lines is still recognized, so that they are reported, and so is a list with bullets or
+/// quotes, unless it is a list in a YAML document.
 fn is(text: &str) -> bool {
     let lines: Vec<&str> = entries(text).map(|(_, line)| line).collect();
+    let has_keys = lines.iter().any(|line| line.ends_with(':'));
     let references = lines
         .iter()
         // without a path or tag, any word is a valid reference, so any text would look like a list
-        .filter(|line| line.contains(['/', ':']) && line.parse::<ImageRef>().is_ok())
+        .filter(|line| {
+            (line.contains(['/', ':']) && line.parse::<ImageRef>().is_ok())
+                || (!has_keys && undecorated(line).is_some())
+        })
         .count();
     references > 0 && 2 * references >= lines.len()
 }
@@ -55,6 +61,25 @@ fn references(text: &Rc<SourceText>) -> ListedImages {
 mod tests {
     use super::super::testing::read_text;
     use super::*;
+
+    #[test]
+    fn a_list_with_bullets_quotes_or_commands_is_recognized() {
+        for text in [
+            "- nginx:1.27\n- redis:7\n",
+            "\"quay.io/a/b:1\",\n'c:2',\n",
+            "docker pull a/b:1\ndocker://c:2\n",
+        ] {
+            assert!(is(text), "{text}");
+        }
+        for text in [
+            "images:\n- nginx:1.27\n- redis:7\n",
+            "- name: nginx:1.27\n",
+            "https://h/a.tar\nhttps://h/b.tar\n",
+            "- one\n- two\n",
+        ] {
+            assert!(!is(text), "{text}");
+        }
+    }
 
     #[test]
     fn one_reference_per_line_is_read() {
