@@ -93,8 +93,27 @@ fn each_mistake_has_its_exit_code_and_message() {
             1,
             &["it is a folder; name a file in it"],
         ),
-        ("pull --bundle none/new --plain-http UP", 1, &["none/new"]),
-        ("pack -o none/new", 1, &["none/new"]),
+        (
+            "pull --bundle none/new --plain-http UP",
+            1,
+            &["the bundle none/new", "create it first"],
+        ),
+        (
+            "pack -o none/new",
+            1,
+            &["the bundle none/new", "create it first"],
+        ),
+        // a registry is named without a scheme
+        (
+            "push first.bundle oci://DOWN/x",
+            2,
+            &["is not a registry: write HOST[:PORT][/PREFIX] without a scheme"],
+        ),
+        (
+            "pull nowhere.lock",
+            2,
+            &["run this in the folder of the lock, or name its path"],
+        ),
         (
             "audit app.yaml --missing none/m.yaml --lock landfall.lock",
             1,

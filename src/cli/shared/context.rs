@@ -159,6 +159,15 @@ impl Context {
         platforms: &[PlatformRequest],
     ) -> Result<MergedManifest, CliError> {
         let merged = input_file::manifests(paths, platforms)?;
+        self.note_unused_site(paths);
+        for (path, digest) in input_file::manifest_digests(paths)? {
+            self.inputs.add("manifest", &path, &digest);
+        }
+        Ok(merged)
+    }
+
+    /// Notes that no site is named, although there is a `site.yaml` beside one of `paths`.
+    pub(crate) fn note_unused_site(&self, paths: &[PathBuf]) {
         if self.site.is_none()
             && let Some(site) = input_file::site_beside(paths)
         {
@@ -167,10 +176,6 @@ impl Context {
                 command_word(&site),
             ));
         }
-        for (path, digest) in input_file::manifest_digests(paths)? {
-            self.inputs.add("manifest", &path, &digest);
-        }
-        Ok(merged)
     }
 
     /// Records a file as an input, without returning its content.
@@ -184,9 +189,13 @@ impl Context {
         let target = match to {
             Some(target) => target.clone(),
             None => self.site_target()?.ok_or_else(|| {
-                CliError::usage("no destination registry is named").with_help(
-                    "add --to HOST[:PORT][/PREFIX], or --site FILE with registry.address",
-                )
+                let site = input_file::site_beside(&[PathBuf::from("site.yaml")]);
+                let site = site.filter(|_| self.site.is_none());
+                let site = site.map_or("--site FILE with registry.address".into(), |site| {
+                    format!("--site {}", command_word(&site))
+                });
+                CliError::usage("no destination registry is named")
+                    .with_help(format!("add --to HOST[:PORT][/PREFIX], or {site}"))
             })?,
         };
         Ok(landfall_model::config::destination_map(

@@ -183,6 +183,19 @@ pub(crate) fn registry(place: &Path) -> Option<TargetRegistry> {
     }
 }
 
+/// Refuses an argument that is neither a file nor an object: a registry with a scheme, as in
+/// `oci://172.20.0.2:5000`.
+pub(crate) fn refuse_url(argument: &Path) -> Result<(), CliError> {
+    let text = argument.to_str().unwrap_or_default();
+    if !text.contains("://") || is_remote(argument) {
+        return Ok(());
+    }
+    match text.parse::<TargetRegistry>() {
+        Ok(_) => Ok(()),
+        Err(why) => Err(CliError::usage(why.to_string())),
+    }
+}
+
 /// Reads the lock at `path`.
 pub(crate) fn lock(path: &Path) -> Result<Lock, CliError> {
     lock_and_text(path).map(|(lock, _)| lock)

@@ -6,6 +6,7 @@ use crate::cli::shared::bundle_with_bases::{FromArchives, report_available, repo
 use crate::cli::shared::failed_items::{add_changed_names, loss_lines};
 use crate::cli::shared::listing::{count_kinds, failure_counts, success_counts};
 use crate::cli::shared::open_bundle::is_remote;
+use crate::cli::shared::output_file::check_output;
 use crate::cli::shared::shard::{ShardFlag, part_prefix, report_shard};
 use crate::cli::shared::store_location::StoreLocation;
 use crate::cli::shared::{CliError, Context, VerbOutcome, VerbReport};
@@ -56,6 +57,7 @@ pub(crate) struct PullCommand {
 impl PullCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let lock = self.lock.load(context)?;
+        context.note_unused_site(&[self.lock.path().to_owned()]);
         let shard = self.shard.get()?;
         let place = context.store_location()?;
         match (&self.bundle, &place) {
@@ -93,6 +95,13 @@ impl PullCommand {
             context.page.set_content(lock, Some(&*store));
             let mut report = VerbReport::from(client.report(items));
             let mut text = report_copied(&mut report, &client) + &loss_lines(&report.items);
+            if !lock.unresolved.is_empty() {
+                let _ = writeln!(
+                    text,
+                    "{} of the lock could not be resolved: run `landfall lock` again",
+                    count_of(lock.unresolved.len(), "item")
+                );
+            }
             text += &add_changed_names(&mut report);
             text += &report_shard(&self.shard, shard, &mut report);
             text += &closing_line(&report, shard, &place.to_string());
@@ -126,6 +135,9 @@ impl PullCommand {
         }
         let store = existing_store(dir)?;
         let signer = bundle_report::signer(self.sign.as_deref())?;
+        if !self.dry_run {
+            check_output("the bundle", out)?;
+        }
         if self.dry_run {
             return self.planned_bundle(context, lock, &plan, store.as_ref(), out);
         }

@@ -67,7 +67,8 @@ impl Lock {
         let text = read_text_input(path).map_err(|error| {
             let path = path.display();
             Failure::usage(format!("cannot read the lock {path}: {error}")).with_help(format!(
-                "write one with `landfall lock -f MANIFEST --lock {path}`"
+                "run this in the folder of the lock, or name its path; `landfall lock -f MANIFEST \
+                 --lock {path}` writes one"
             ))
         })?;
         let lock = Lock::parse(&path.display().to_string(), &text)?;

@@ -103,6 +103,9 @@ impl PushCommand {
             self.bases.remove(index);
             Some(registry)
         });
+        for base in &self.bases {
+            input_file::refuse_url(base)?;
+        }
         if let Some(to) = self.bundle.as_deref().and_then(input_file::registry) {
             return Err(CliError::usage(format!("{to} is a registry, not a bundle"))
                 .with_help(format!("name both: landfall push BUNDLE --to {to}")));
