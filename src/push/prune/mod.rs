@@ -155,11 +155,16 @@ async fn survey(
     limits: &Limits,
 ) -> Result<RepositoryContent, HttpError> {
     let Some(tags) = session.tags(repository, limits.pages).await? else {
+        let below = format!("/{repository}");
+        let mut kept = needed.tags.iter().map(|(name, _)| name);
+        let meant = kept.find(|name| name.ends_with(&below));
+        let meant = meant.map(|name| format!("; did you mean {name}?"));
         let message = format!(
-            "{} does not list its tags: it does not exist, or this account may not read it",
-            session.host()
+            "{} does not list its tags: it does not exist, or this account may not read it{}",
+            session.host(),
+            meant.unwrap_or_default()
         );
-        return Err(HttpError::new(ErrorKind::Invalid, message).about(repository.to_owned()));
+        return Err(HttpError::new(ErrorKind::Invalid, message));
     };
     let names: Vec<&String> = tags.iter().collect();
     let lookups = run_concurrently(names.len(), limits.jobs, |at| {

@@ -27,8 +27,8 @@ pub(crate) struct PruneFlags {
     /// Delete what --prune lists
     #[arg(long, requires = "prune")]
     delete: bool,
-    /// A repository to prune, or @FILE with one name per line; no other repository is changed (may
-    /// be repeated)
+    /// A repository to prune, with the prefix of --to, or @FILE with one name per line; no other
+    /// repository is changed (may be repeated)
     #[arg(long = "repository", value_name = "NAME|@FILE", requires = "prune")]
     repositories: Vec<String>,
     /// Keep what this lock, bundle, receipt or output of `kubectl get pods -A -o json` names (may
