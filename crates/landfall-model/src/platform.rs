@@ -108,6 +108,10 @@ impl FromStr for Platform {
         let (os, architecture, variant) = match parts[..] {
             [os, architecture] if !has_empty_part => (os, architecture, None),
             [os, architecture, variant] if !has_empty_part => (os, architecture, Some(variant)),
+            [architecture] if ARCHITECTURES.contains(&architecture) => {
+                let suggestion = format!(" (did you mean linux/{architecture}?)");
+                return Err(not_a_platform(text, &suggestion));
+            }
             _ => return Err(not_a_platform(text, "")),
         };
         let nearest_name = if !SYSTEMS.contains(&os) {
@@ -224,6 +228,7 @@ mod tests {
             ("linux/aarch64", " (did you mean arm64?)"),
             ("linux/amd46", " (did you mean amd64?)"),
             ("linus/amd64", " (did you mean linux?)"),
+            ("arm64", " (did you mean linux/arm64?)"),
             ("linux", "as in linux/amd64"),
             ("linux//v7", "as in linux/amd64"),
         ] {

@@ -452,7 +452,11 @@ impl ManifestFaults {
 
 impl fmt::Display for ManifestFaults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let first: Vec<String> = self.first.iter().map(ToString::to_string).collect();
+        // keys are checked before values, but people read a file from top to bottom
+        let mut first: Vec<&Diagnostic> = self.first.iter().collect();
+        let rank = |fault: &Diagnostic| self.first.iter().position(|one| one.file == fault.file);
+        first.sort_by_cached_key(|fault| (rank(fault), fault.line_column()));
+        let first: Vec<String> = first.iter().map(ToString::to_string).collect();
         f.write_str(&first.join("\n\n"))?;
         match self.more {
             0 => Ok(()),

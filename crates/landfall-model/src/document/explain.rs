@@ -6,6 +6,9 @@ use super::yaml_tree::YamlNode;
 /// The message for a single value where a list is expected.
 const NO_LIST: &str = "this should be a list";
 
+/// The message for a single value where a mapping is expected.
+const NO_MAPPING: &str = "this should be a mapping of keys and values";
+
 /// The [`Diagnostic`] for an `error` from reading `text`.
 pub(super) fn explain(
     file: &str,
@@ -27,6 +30,14 @@ pub(super) fn explain(
         help = Some("indent with spaces".into());
     }
     let written = &text[span.clone()];
+    if message == NO_MAPPING && !written.is_empty() && !written.contains(['\n', '{']) {
+        let key = match error.to_string() {
+            _ if written.contains("://") => Some("url"),
+            text if text.starts_with("registry: ") => Some("address"),
+            _ => None,
+        };
+        help = key.map(|key| format!("write `{{{key}: {written}}}`"));
+    }
     if message == NO_LIST && !written.is_empty() && !written.contains(['\n', ':', '{']) {
         help = Some(format!("write `[{written}]`"));
     }
@@ -246,6 +257,11 @@ mod tests {
         assert_eq!(
             fault("images: [x]\n"),
             "1:10 \"x\": this should be a mapping of keys and values"
+        );
+        assert_eq!(
+            fault("images: [https://h/x]\n"),
+            "1:10 \"https://h/x\": this should be a mapping of keys and values; write `{url: \
+             https://h/x}`"
         );
         assert_eq!(
             fault("images: []\nupstreams: {quay.io: no}\n"),
