@@ -96,7 +96,7 @@ impl RealItems {
                     "item",
                     format!("{name} of the lock cannot be read: {error}"),
                 );
-                steps.fix("correct the account, or give it the right to read there");
+                steps.fix("use an account that may read there");
             }
         }
     }

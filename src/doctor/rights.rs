@@ -122,7 +122,7 @@ async fn check_item(
         }
         Err(error) => {
             steps.no("item", format!("cannot look up {name}: {error}"));
-            steps.fix("correct the account, or its right to read there");
+            steps.fix("use an account that may read there");
         }
     }
 }

@@ -63,11 +63,16 @@ impl DiagnosisSteps {
             Value::Object(facts) => facts,
             _ => Map::new(),
         };
-        let fix = (verdict == CheckStatus::No).then(|| usual_fix(check).to_owned());
+        let says = says.into();
+        let fix = match check {
+            "tls" if says.contains(EXPIRED) => "renew the certificate of the server",
+            check => usual_fix(check),
+        };
+        let fix = (verdict == CheckStatus::No).then(|| fix.to_owned());
         self.0.push(DiagnosisStep {
             check,
             verdict,
-            says: says.into(),
+            says,
             fix,
             facts,
         });
@@ -113,6 +118,9 @@ impl DiagnosisSteps {
 /// The fix of a name that is reserved for examples, such as those of shipped sites.
 pub(super) const REPLACE_EXAMPLE: &str =
     "replace the example by the name of your site, or remove it";
+
+/// The words about a certificate that is no longer valid.
+const EXPIRED: &str = ": it expired at ";
 
 /// The usual fix of a failed check.
 pub(super) fn usual_fix(check: &str) -> &'static str {

@@ -442,7 +442,16 @@ fn load_key(
     let private = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(key, error))?;
     CertifiedKey::from_der(chain, private, provider)
         .map(Arc::new)
-        .map_err(|error| unusable(cert, error))
+        .map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => {
+                let key = key.display();
+                unusable(
+                    cert,
+                    format!("the private key {key} belongs to another certificate"),
+                )
+            }
+            error => unusable(cert, error),
+        })
 }
 
 fn unusable(path: &Path, why: impl fmt::Display) -> Failure {

@@ -48,8 +48,9 @@ impl Signer {
                 Some(public) => Signer::through_agent(public, agent, key, None),
                 None if text.contains("PRIVATE KEY-----") && !text.contains("BEGIN OPENSSH") => {
                     Err(Failure::usage(format!(
-                        "{key} is a private key in a legacy format; `ssh-keygen -p -f {key}` \
-                         converts it"
+                        "{key} is a private key in another format than OpenSSH's; `ssh-keygen -p \
+                         -f {key}` converts most of them, and `ssh-keygen -t ed25519` makes a new \
+                         key"
                     )))
                 }
                 None => Err(no_key(key)),
