@@ -117,7 +117,13 @@ async fn push_one(
     sessions: &RegistrySessions,
 ) -> Result<(ItemStatus, Option<String>), HttpError> {
     let url = target.url_of(repository);
-    let receiver = pushed_refs(sessions, &url).await?;
+    let receiver = pushed_refs(sessions, &url).await.map_err(|error| {
+        let advice = "the git server has no such repository; create it there, or correct --git-to";
+        match error.kind {
+            ErrorKind::NotFound => error.about(advice),
+            _ => error,
+        }
+    })?;
     let server = &receiver.advertisement;
     let lfs = LfsServer::of_repository(&url);
     // large files before the refs, so that nobody sees pointers without their files
