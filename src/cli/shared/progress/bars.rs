@@ -99,7 +99,7 @@ impl Progress for BarProgress {
 
     fn item(&self, name: &str) {
         let count = |meter: &mut PhaseMeter| {
-            meter.items.0 += 1;
+            meter.finish_item();
             meter.items
         };
         self.update(count, |drawn, (done, all)| {
@@ -187,7 +187,7 @@ impl Progress for PlainProgress {
     }
 
     fn item(&self, _name: &str) {
-        self.update(|meter, _| meter.items.0 += 1);
+        self.update(|meter, _| meter.finish_item());
     }
 
     fn tell(&self, line: &str) {

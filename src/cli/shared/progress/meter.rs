@@ -104,6 +104,12 @@ impl PhaseMeter {
         }
     }
 
+    /// Counts a finished item. A phase may find more items than it expected.
+    pub(super) fn finish_item(&mut self) {
+        self.items.0 += 1;
+        self.items.1 = self.items.1.max(self.items.0);
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.items.0 == 0 && self.bytes.0 == 0
     }
