@@ -78,7 +78,8 @@ pub(super) fn complete(command: Command) -> Command {
         overview(&command)
     );
     let mut closing = format!(
-        "Pages of the manual (landfall help PAGE):\n{}\n\nExit codes:\n",
+        "Pages of the manual (landfall help PAGE):\n{}\n  If a verb has the same name: landfall help \
+         --page PAGE\n\nExit codes:\n",
         pages::listing(MAX_WIDTH - 1)
     );
     for (code, meaning) in EXIT_CODES {
