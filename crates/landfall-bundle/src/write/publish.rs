@@ -165,8 +165,8 @@ pub(super) fn refuse_foreign_volumes(out: &Path, count: usize) -> Result<(), Bun
     Ok(())
 }
 
-/// Fails if the checksums next to `out`, or the signature over them, are a file of others. Checksums
-/// of an older bundle with this name list its files.
+/// Fails if the checksums next to `out`, or the signature over them, are a file of others. The
+/// checksums of an older bundle with this name list its files.
 pub(super) fn refuse_foreign_sums(out: &Path) -> Result<(), BundleError> {
     if !listed(out).is_empty() {
         return Ok(());
