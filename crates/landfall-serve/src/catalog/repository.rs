@@ -129,7 +129,8 @@ pub(crate) fn repository_of_host(host: &str, repository: &str) -> String {
 }
 
 /// The names under which `name` of the host `ns` may have been pushed: with the host or one of its
-/// aliases in front, and without it, as images are pushed to a registry that mirrors only that host.
+/// aliases in front, and without it, as images are pushed to a registry that mirrors only that
+/// host.
 pub(crate) fn pushed_names(name: &str, ns: Option<&str>) -> Vec<String> {
     let with_host = |host: &str| {
         let full = repository_of_host(host, name);
