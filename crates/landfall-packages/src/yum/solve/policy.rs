@@ -15,9 +15,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// The steps that each visited `Obsoletes` between candidates costs, because it takes memory.
 const OBSOLETED_STEPS: usize = 16;
 
-/// The steps that each visited weak dependency costs, because its providers are looked up. Each
-/// provider costs another one.
-const WEAK_STEPS: usize = 2;
+/// The number of providers of weak dependencies that cost one step together. Each visited
+/// dependency costs another step.
+const WEAK_PROVIDERS: usize = 4;
 
 /// The policy, with the packages that are installed so far.
 pub(super) struct Policy<'r, 'p> {
@@ -305,7 +305,7 @@ impl<'r, 'p> Policy<'r, 'p> {
             let relations: Vec<RpmRelation<'p>> = self.rules.pool.relations(id, kind).collect();
             for relation in relations {
                 let found = self.candidates_of(relation);
-                self.rules.spend(WEAK_STEPS + found.len());
+                self.rules.spend(1 + found.len() / WEAK_PROVIDERS);
                 all.extend(found);
             }
             // the caller checks the steps after each decision
