@@ -385,7 +385,7 @@ mod tests {
         // merged
         let files = [
             RenderedFile::new("etc/a.yaml", "x: 1\n"),
-            RenderedFile::new("etc/d/b.yaml", "y: 1\n"),
+            RenderedFile::new("etc/d/b.yaml", "w: 1\n"),
         ];
         let merged = merge_into(
             Path::new("mine/b.yaml"),
@@ -395,7 +395,7 @@ mod tests {
             MergeRules::default(),
         )
         .unwrap();
-        assert_eq!((&*merged.text, merged.notes.len()), ("z: 1\ny: 1\n", 1));
+        assert_eq!((&*merged.text, merged.notes.len()), ("z: 1\nw: 1\n", 1));
         let error = merge_into(
             Path::new("mine.yaml"),
             "z: 1\n",
@@ -429,7 +429,7 @@ mod tests {
     #[test]
     fn a_secret_is_found_by_its_name_and_its_texts_stay_in_their_section() {
         let ours =
-            file("kind: Secret\nmetadata: {name: a, namespace: n}\nstringData: {x: old, y: y}\n");
+            file("kind: Secret\nmetadata: {name: a, namespace: n}\nstringData: {x: old, w: y z}\n");
         let mine = "kind: Secret\nmetadata: {name: b}\nstringData: {x: mine}\n";
         let error = merge_into(
             Path::new("f"),
@@ -445,7 +445,7 @@ mod tests {
         let mine = "kind: Secret\nmetadata: {name: a, namespace: m}\ndata: {x: b2xk}\n---\n\
                 kind: Secret\nmetadata: {name: a, namespace: n}\ndata: {x: b2xk, z: eg==}\n";
         let merged = merge_into(Path::new("f"), mine, &[ours], &[], MergeRules::default()).unwrap();
-        let expected = mine.replace("z: eg==}", "z: eg==}\nstringData:\n  y: y");
+        let expected = mine.replace("z: eg==}", "z: eg==}\nstringData:\n  w: y z");
         assert_eq!(merged.text, expected);
     }
 

@@ -133,7 +133,7 @@ fn other_documents_and_line_endings_are_kept_and_a_last_newline_is_added() {
     let values = serde_yaml::from_str("{c: 3}").unwrap();
     let second = merge(two, position, &values, MergeRules::default()).unwrap();
     assert_eq!(second.text, "a: 1\n---\n# two\nb: 1\nc: 3\n...\n");
-    assert_eq!(text("a: |\n  x\nb: 1\n", "{a: y}"), "a: y\nb: 1\n");
+    assert_eq!(text("a: |\n  x\nb: 1\n", "{a: w}"), "a: w\nb: 1\n");
 }
 
 /// Notations in real files: a comment or an empty value at the end of a mapping, multi-line and
@@ -187,8 +187,8 @@ fn unusual_notations_keep_their_bytes() {
         ),
         (
             "f:\n- list: a   # c\n  i: x\n- (name): '*'\n  i: x\n",
-            "{f: [{list: a, i: y}, {(name): '*', i: y}]}",
-            "f:\n- list: a   # c\n  i: y\n- (name): '*'\n  i: y\n",
+            "{f: [{list: a, i: w}, {(name): '*', i: w}]}",
+            "f:\n- list: a   # c\n  i: w\n- (name): '*'\n  i: w\n",
         ),
         (
             "a:\n  - - 1\n    - 2\n  - x: 1\n",
