@@ -172,6 +172,14 @@ pub(crate) fn result_stdout(context: &Context, what: &str) -> Result<File, CliEr
 /// Checks that `file` can be written. Callers do this before work whose result would otherwise be
 /// lost.
 pub(crate) fn check_output(what: &str, file: &Path) -> Result<(), CliError> {
+    if file.is_dir() {
+        return Err(unwritable(what, file, "it is a folder; name a file in it"));
+    }
+    check_folder(what, file)
+}
+
+/// Checks that a file can be written to the folder of `file`.
+pub(crate) fn check_folder(what: &str, file: &Path) -> Result<(), CliError> {
     let folder = parent_folder(file);
     // The folder of a file that is written in place, such as /dev/stdout, need not be writable.
     let place = if is_written_in_place(file) {
@@ -179,21 +187,25 @@ pub(crate) fn check_output(what: &str, file: &Path) -> Result<(), CliError> {
     } else {
         folder
     };
-    let fault = if file.is_dir() {
-        Some("it is a folder; name a file in it".to_owned())
-    } else if !folder.exists() {
-        Some(format!(
+    let fault = if !folder.exists() {
+        format!(
             "the folder {} does not exist; create it first",
             folder.display()
-        ))
+        )
     } else if !folder.is_dir() {
-        Some(format!("{} is not a folder", folder.display()))
+        format!("{} is not a folder", folder.display())
     } else {
-        check_writable(place).err().map(|error| error.to_string())
+        match check_writable(place) {
+            Ok(()) => return Ok(()),
+            Err(error) => error.to_string(),
+        }
     };
-    let Some(fault) = fault else { return Ok(()) };
+    Err(unwritable(what, file, &fault))
+}
+
+fn unwritable(what: &str, file: &Path, fault: &str) -> CliError {
     let message = format!("cannot write {what} {}: {fault}", file.display());
-    Err(CliError::new(Exit::Failed, message).on(TransferSide::Destination))
+    CliError::new(Exit::Failed, message).on(TransferSide::Destination)
 }
 
 // Writes files that must not exist yet: all of them, or none.

@@ -12,7 +12,7 @@ use crate::cli::shared::image_facts::ImageSignatures;
 use crate::cli::shared::input_file::OpenedFile;
 use crate::cli::shared::listing::count;
 use crate::cli::shared::open_bundle::{self, BundleRequirements, object};
-use crate::cli::shared::output_file::{check_output, result_stdout};
+use crate::cli::shared::output_file::{check_folder, result_stdout};
 use crate::cli::shared::patch_report::PatchReport;
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::client::{BundleUpload, DeliveredBundles};
@@ -142,7 +142,7 @@ impl PackCommand {
         let object = self.object(context, &out)?;
         if object.is_none() && !self.dry_run && out != Path::new("-") && self.volume_size.is_none()
         {
-            check_output("the bundle", &out)?;
+            check_folder("the bundle", &out)?;
         }
         let object = object.filter(|_| !self.dry_run);
         let mut packaging = Packaging {

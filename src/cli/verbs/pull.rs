@@ -6,7 +6,7 @@ use crate::cli::shared::bundle_with_bases::{FromArchives, report_available, repo
 use crate::cli::shared::failed_items::{add_changed_names, loss_lines};
 use crate::cli::shared::listing::{count_kinds, failure_counts, success_counts};
 use crate::cli::shared::open_bundle::is_remote;
-use crate::cli::shared::output_file::check_output;
+use crate::cli::shared::output_file::check_folder;
 use crate::cli::shared::shard::{ShardFlag, part_prefix, report_shard};
 use crate::cli::shared::store_location::StoreLocation;
 use crate::cli::shared::{CliError, Context, VerbOutcome, VerbReport};
@@ -136,7 +136,7 @@ impl PullCommand {
         let store = existing_store(dir)?;
         let signer = bundle_report::signer(self.sign.as_deref())?;
         if !self.dry_run {
-            check_output("the bundle", out)?;
+            check_folder("the bundle", out)?;
         }
         if self.dry_run {
             return self.planned_bundle(context, lock, &plan, store.as_ref(), out);
