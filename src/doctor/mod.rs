@@ -145,7 +145,15 @@ impl HostChecker<'_> {
         let found = match self.sessions.base_url(host).await {
             Ok(found) => found,
             Err(error) => {
-                return self.steps.no("connection", error.to_string());
+                // The steps to the host say more than the error of the search for its scheme.
+                let fails_before = match self.sessions.expected_url(host) {
+                    Ok(url) => !self.check_path(&url, None, RequestPurpose::Registry).await,
+                    Err(_) => false,
+                };
+                if !fails_before {
+                    self.steps.no("connection", error.to_string());
+                }
+                return;
             }
         };
         if !self

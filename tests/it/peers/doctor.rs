@@ -106,6 +106,14 @@ fn an_unreachable_host_gets_the_verdict_no() {
     assert_eq!(report["status"], "refused");
     let (verdict, says) = check(&report, "connection");
     assert!(verdict == "no" && says.contains("refused"), "{says}");
+    // the same steps for a registry whose scheme is found by probing
+    let report = doctor(&place, 4, &[&format!("127.0.0.1:{}", free_port())]);
+    assert_eq!(check(&report, "name").0, "ok", "{report:#}");
+    let (verdict, says) = check(&report, "connection");
+    assert!(
+        verdict == "no" && says.contains("refused") && !says.contains("landfall doctor"),
+        "{says}"
+    );
     let report = doctor(&place, 4, &["https://landfall.invalid/x"]);
     assert_eq!(check(&report, "name").0, "no");
     // a password in a URL is refused
