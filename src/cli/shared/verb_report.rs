@@ -235,7 +235,8 @@ pub(crate) enum ReportMember {
     #[serde(rename = "trimmed")]
     #[schemars(skip)]
     TrimmedInArchive(Vec<TrimmedImageIndex>),
-    /// What the registry has now: `name`, `at`, `digest` (of push, mirror).
+    /// What the registry has now: `name`, `at`, `digest`; for a trimmed index also the locked
+    /// digest, `trimmedFrom` (of push, mirror).
     Delivered(Vec<Delivered>),
     /// Why the list of locks could not be written, so that `serve --from` does not find the new
     /// items (of push, mirror).
@@ -400,8 +401,10 @@ pub(crate) enum ReportMember {
     /// With `--into` and `--diff`, the difference that text mode prints (of render).
     Diff(String),
     /// The evidence log: its `path`, and the hash of its last record (`head`); of `report` and
-    /// `log` also the number of `records` (of lock, update, refresh, pull, pack, sign, verify,
-    /// push, mirror, publish, gc, report, log).
+    /// `log` also the number of `records`; of `log` also the number of the line after the last
+    /// record if it is incomplete (`incompleteLine`), and the number of the record that `--head`
+    /// names (`anchor`), else `null` (of lock, update, refresh, pull, pack, sign, verify, push,
+    /// mirror, publish, gc, report, log).
     Log {
         path: String,
         head: Option<Digest>,
