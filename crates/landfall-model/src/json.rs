@@ -8,6 +8,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
 
 /// The document without a byte order mark at its start.
 pub fn without_bom(bytes: &[u8]) -> &[u8] {
@@ -46,11 +48,35 @@ macro_rules! serde_as_text {
 
         impl<'de> ::serde::Deserialize<'de> for $type {
             fn deserialize<D: ::serde::Deserializer<'de>>(source: D) -> Result<$type, D::Error> {
-                let text = <String as ::serde::Deserialize>::deserialize(source)?;
-                text.parse().map_err(::serde::de::Error::custom)
+                $crate::parsed_text(source)
             }
         }
     };
+}
+
+/// Deserializes a value from its text, by `FromStr`. The error has the position of the text in the
+/// document.
+///
+/// # Errors
+/// If the value is not a text, or is invalid.
+pub fn parsed_text<'de, D, T>(source: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: fmt::Display>,
+{
+    struct ParsedText<T>(PhantomData<T>);
+    impl<T: FromStr<Err: fmt::Display>> Visitor<'_> for ParsedText<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string")
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+            text.parse().map_err(E::custom)
+        }
+    }
+    source.deserialize_str(ParsedText(PhantomData))
 }
 
 /// Deserializes a text, or a mapping with the fields `F`. `expected` names both for the message

@@ -70,7 +70,9 @@ pub use crate::hashed_stream::{
 pub use crate::host_name::{
     has_host_characters, is_dns_name, is_example_name, split_optional, split_port, without_brackets,
 };
-pub use crate::json::{JsonText, from_json, null_as_default, text_or_mapping, without_bom};
+pub use crate::json::{
+    JsonText, from_json, null_as_default, parsed_text, text_or_mapping, without_bom,
+};
 pub use crate::limits::Limits;
 pub use crate::manifest::{
     ChildManifest, Manifest, ManifestError, UnreadableChild, platform_of_config, trim_index,

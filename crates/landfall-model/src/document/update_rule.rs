@@ -1,6 +1,6 @@
 //! The value of `update` in a manifest: a policy, or a mapping with a policy and further rules.
 
-use crate::{MinimumAge, text_or_mapping};
+use crate::{MinimumAge, parsed_text, text_or_mapping};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
@@ -110,8 +110,7 @@ impl JsonSchema for UpdateRule {
 
 impl<'de> Deserialize<'de> for MinimumAge {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<MinimumAge, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
+        parsed_text(deserializer)
     }
 }
 

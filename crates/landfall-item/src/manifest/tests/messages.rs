@@ -39,6 +39,21 @@ m.yaml:5:23: error: the variable `kuberntes` is not defined
 }
 
 #[test]
+fn a_wrong_age_is_one_error_at_its_value() {
+    let error = fault("images: []\nminAge: 3x\n");
+    assert!(
+        error.starts_with("m.yaml:4:9: error: `3x` is not an age"),
+        "{error}"
+    );
+    assert_eq!(error.matches("error: ").count(), 1, "{error}");
+    let nested = fault("images:\n- {ref: 'r.test/a:1.0.0', update: {policy: patch, minAge: 3x}}\n");
+    assert!(
+        nested.starts_with("m.yaml:4:59: error: `3x` is not an age"),
+        "{nested}"
+    );
+}
+
+#[test]
 fn faults_of_variables() {
     assert_eq!(
         brief("vars: {a: 1.30}"),
