@@ -614,6 +614,16 @@ mod tests {
         expects_rest: false,
     };
 
+    /// Calls `check` with the package `app` of the index `text`.
+    fn check_app(text: &str, check: impl Fn(&Marking<'_, '_>, AptVersionId)) {
+        let mut universe = Universe::new(&["amd64".to_owned()]);
+        let source = universe.add_source(500);
+        universe.add_index(source, text);
+        let marking = Marking::new(&universe, SETTINGS);
+        let app = universe.candidate(universe.find("app", None).unwrap());
+        check(&marking, app.unwrap());
+    }
+
     #[test]
     fn many_names_of_one_provider_are_found_in_linear_time() {
         assert_linear(2_000, |count| {
@@ -623,16 +633,12 @@ mod tests {
                 "Package: app\nVersion: 1\nArchitecture: amd64\nDepends: {names}\n\n\
                  Package: all\nVersion: 1\nArchitecture: amd64\nProvides: {names}\n\n"
             );
-            let mut universe = Universe::new(&["amd64".to_owned()]);
-            let source = universe.add_source(500);
-            universe.add_index(source, &text);
-            let marking = Marking::new(&universe, SETTINGS);
-            let app = universe.candidate(universe.find("app", None).unwrap());
-            let app = app.unwrap();
-            assert_eq!(marking.groups(app).count(), count);
-            for group in marking.groups(app) {
-                assert!(marking.is_met(group, app, MarkedVersion::Candidate));
-            }
+            check_app(&text, |marking, app| {
+                assert_eq!(marking.groups(app).count(), count);
+                for group in marking.groups(app) {
+                    assert!(marking.is_met(group, app, MarkedVersion::Candidate));
+                }
+            });
         });
     }
 
@@ -646,18 +652,14 @@ mod tests {
                     "Package: p{number}\nVersion: 1\nArchitecture: amd64\nProvides: x, y\n\n"
                 );
             }
-            let mut universe = Universe::new(&["amd64".to_owned()]);
-            let source = universe.add_source(500);
-            universe.add_index(source, &text);
-            let marking = Marking::new(&universe, SETTINGS);
-            let app = universe.candidate(universe.find("app", None).unwrap());
-            let app = app.unwrap();
-            for group in marking.groups(app) {
-                let found = marking.matching(group, app, MarkedVersion::Candidate);
-                assert_eq!(found.len(), count);
-                let found = marking.solutions(group, app, MarkedVersion::Candidate);
-                assert_eq!(found.len(), count);
-            }
+            check_app(&text, |marking, app| {
+                for group in marking.groups(app) {
+                    let found = marking.matching(group, app, MarkedVersion::Candidate);
+                    assert_eq!(found.len(), count);
+                    let found = marking.solutions(group, app, MarkedVersion::Candidate);
+                    assert_eq!(found.len(), count);
+                }
+            });
         });
     }
 }
