@@ -484,7 +484,7 @@ fn covers(key: &CertifiedKey, name: &ServerName<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use landfall_model::report::SilentProgress;
+    use crate::testing::test_options;
     use std::cell::Cell;
     use std::net::TcpStream;
     use std::sync::mpsc::channel;
@@ -498,19 +498,6 @@ mod tests {
         let (release, released) = channel::<()>();
         let (stop, stopped) = oneshot::channel::<()>();
         let server = std::thread::spawn(move || {
-            let options = ServeOptions {
-                listen: vec!["127.0.0.1:0".into()],
-                target: None,
-                site: None,
-                writable: None,
-                max_bytes: None,
-                anonymous_push: false,
-                redirect: false,
-                drain: Duration::ZERO,
-                log: None,
-                limits: Limits::default(),
-                progress: Arc::new(SilentProgress),
-            };
             let loads = Cell::new(0);
             let load = || {
                 loads.set(loads.get() + 1);
@@ -533,7 +520,7 @@ mod tests {
                 .build()
                 .unwrap();
             runtime
-                .block_on(serve(options, load, ready, reload, stop))
+                .block_on(serve(test_options(), load, ready, reload, stop))
                 .unwrap();
         });
         let url: String = address.recv().unwrap();

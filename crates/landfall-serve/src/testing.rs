@@ -65,6 +65,23 @@ pub(crate) fn start_at_site(
     start_server(Some(site), None, load)
 }
 
+/// The options of a read-only server on a free port of loopback.
+pub(crate) fn test_options() -> ServeOptions<'static> {
+    ServeOptions {
+        listen: vec!["127.0.0.1:0".into()],
+        target: None,
+        site: None,
+        writable: None,
+        max_bytes: None,
+        anonymous_push: false,
+        redirect: false,
+        drain: Duration::ZERO,
+        log: None,
+        limits: Limits::default(),
+        progress: Arc::new(SilentProgress),
+    }
+}
+
 fn start_server(
     site: Option<&'static str>,
     writable: Option<&Path>,
@@ -80,17 +97,9 @@ fn start_server(
             .build()
             .unwrap();
         let options = ServeOptions {
-            listen: vec!["127.0.0.1:0".into()],
-            target: None,
             site: site.as_ref(),
             writable,
-            max_bytes: None,
-            anonymous_push: false,
-            redirect: false,
-            drain: Duration::ZERO,
-            log: None,
-            limits: Limits::default(),
-            progress: Arc::new(SilentProgress),
+            ..test_options()
         };
         let load = || Ok::<_, Failure>(load());
         let ready = |info: &crate::ServerInfo| started.send(info.urls[0].clone()).unwrap();

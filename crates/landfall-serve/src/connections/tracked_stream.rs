@@ -231,8 +231,8 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    #[tokio::test]
-    async fn a_client_that_is_still_sending_a_refused_body_gets_the_answer() {
+    /// A client, and the stream of the server that it is connected to.
+    async fn connected() -> (TcpStream, TrackedStream) {
         let table = ConnectionTable::new(1, Duration::from_secs(9), Duration::from_secs(9));
         let connection = table.add().await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -240,9 +240,15 @@ mod tests {
             TcpStream::connect(listener.local_addr().unwrap()),
             listener.accept()
         );
-        let (mut client, (stream, _)) = (client.unwrap(), accepted.unwrap());
-        connection.ignores_body();
-        let mut server = TrackedStream::new(stream, connection.clone(), SendfileQueue::default());
+        let (client, (stream, _)) = (client.unwrap(), accepted.unwrap());
+        let server = TrackedStream::new(stream, connection, SendfileQueue::default());
+        (client, server)
+    }
+
+    #[tokio::test]
+    async fn a_client_that_is_still_sending_a_refused_body_gets_the_answer() {
+        let (mut client, mut server) = connected().await;
+        server.connection.ignores_body();
         let answering = async move {
             server.write_all(b"refused").await.unwrap();
             server.shutdown().await.unwrap();
@@ -259,17 +265,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_whose_bodies_were_read_closes_at_once() {
-        let table = ConnectionTable::new(1, Duration::from_secs(9), Duration::from_secs(9));
-        let connection = table.add().await;
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (client, accepted) = tokio::join!(
-            TcpStream::connect(listener.local_addr().unwrap()),
-            listener.accept()
-        );
-        let (_client, (stream, _)) = (client.unwrap(), accepted.unwrap());
-        connection.ignores_body();
-        drop(connection.begin_request());
-        let mut server = TrackedStream::new(stream, connection.clone(), SendfileQueue::default());
+        let (_client, mut server) = connected().await;
+        server.connection.ignores_body();
+        drop(server.connection.begin_request());
         let closed = tokio::time::timeout(LINGER / 4, server.shutdown()).await;
         closed.unwrap().unwrap();
     }
