@@ -155,8 +155,8 @@ pub use crate::present_blobs::{RecentChecks, present_blobs, unique_blobs};
 pub use crate::range_read::MemoryObject;
 pub use crate::range_read::{RangeRead, RangeReader};
 pub use crate::replace_file::{
-    FileChanged, check_unchanged, create_file, is_written_in_place, merge_into_file, replace_file,
-    write_file, write_file_like,
+    FileChanged, check_unchanged, create_file, is_caused_by, is_written_in_place, merge_into_file,
+    replace_file, write_file, write_file_like,
 };
 pub use crate::retry::{FailedAttempt, FailureCause, Watchdog};
 pub use crate::schedule::{

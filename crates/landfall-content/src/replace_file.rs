@@ -7,6 +7,7 @@ use super::atomic_file::{
 use landfall_model::document::output_descriptor;
 use landfall_model::report::count_of;
 use landfall_os::{FileFacts, copy_attributes, too_many_links};
+use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -18,12 +19,10 @@ use tempfile::NamedTempFile;
 #[error("it was changed after it was read, so landfall did not replace it; run the command again")]
 pub struct FileChanged;
 
-impl FileChanged {
-    /// Whether this is the cause of `error`.
-    pub fn caused(error: &io::Error) -> bool {
-        let cause = error.get_ref();
-        cause.is_some_and(<dyn std::error::Error + Send + Sync>::is::<FileChanged>)
-    }
+/// Whether a `T` is the cause of `error`.
+pub fn is_caused_by<T: Error + 'static>(error: &io::Error) -> bool {
+    let cause = error.get_ref();
+    cause.is_some_and(<dyn Error + Send + Sync>::is::<T>)
 }
 
 impl From<FileChanged> for io::Error {
@@ -163,7 +162,7 @@ pub fn merge_into_file(
                 .map(|()| Vec::new()),
             Err(error) => Err(error),
         };
-        if !written.as_ref().is_err_and(FileChanged::caused) {
+        if !written.as_ref().is_err_and(is_caused_by::<FileChanged>) {
             return written;
         }
     }
@@ -228,7 +227,7 @@ mod tests {
         assert!(merged.unwrap().is_empty());
         assert_eq!(fs::read_to_string(&path).unwrap(), "second+");
         let refused = merge_into_file(&path, |_| Err(FileChanged.into()));
-        assert!(FileChanged::caused(&refused.unwrap_err()));
+        assert!(is_caused_by::<FileChanged>(&refused.unwrap_err()));
 
         let pipe = place.path().join("pipe");
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
@@ -247,9 +246,9 @@ mod tests {
         let path = place.path().join("x");
         fs::write(&path, "edited meanwhile").unwrap();
         let replaced = replace_file(&path, |now| now == b"as it was read", b"new");
-        assert!(FileChanged::caused(&replaced.unwrap_err()));
+        assert!(is_caused_by::<FileChanged>(&replaced.unwrap_err()));
         let created = create_file(&path, b"new");
-        assert!(FileChanged::caused(&created.unwrap_err()));
+        assert!(is_caused_by::<FileChanged>(&created.unwrap_err()));
         assert_eq!(fs::read_to_string(&path).unwrap(), "edited meanwhile");
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
     }

@@ -1,6 +1,6 @@
 //! Finds and reads the files to rewrite or audit, and writes the rewritten ones.
 
-use landfall_content::{FileChanged, replace_file, write_file_like};
+use landfall_content::{FileChanged, is_caused_by, replace_file, write_file_like};
 use landfall_model::Failure;
 use landfall_model::document::{
     TextEncoding, decode_text, is_leftover, is_pipe, open_input, read_input,
@@ -365,7 +365,7 @@ pub fn read(input: &InputFile) -> Result<InputContent, RewriteError> {
 /// If the file cannot be written, or if it changed after it was read.
 pub fn write_in_place(path: &Path, old: &[u8], new: &[u8]) -> Result<Vec<String>, RewriteError> {
     replace_file(path, |now| now == old, new).map_err(|error| {
-        if FileChanged::caused(&error) {
+        if is_caused_by::<FileChanged>(&error) {
             file_error(
                 "it changed after it was read, so landfall did not replace it; run the command \
                  again",

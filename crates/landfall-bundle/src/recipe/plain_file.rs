@@ -1,7 +1,7 @@
 //! The plain bytes of blobs, in temporary files, and the folder of these files.
 
 use crate::format::blob_recipe::{BlobCoding, MAX_STREAM_SECTION};
-use landfall_content::{BlobRead, ContentError, CopyError};
+use landfall_content::{BlobRead, ContentError, CopyError, is_caused_by};
 use landfall_deflate::{AnalysisLimits, DeflateError, PlainReader, Recipe, assume};
 use landfall_model::{Descriptor, Digest, for_each_chunk};
 use landfall_os::FileExt;
@@ -182,12 +182,6 @@ pub(super) fn too_long(coding: BlobCoding, size: u64) -> io::Error {
     )
 }
 
-fn wraps<T: Error + 'static>(error: &io::Error) -> bool {
-    error
-        .get_ref()
-        .is_some_and(<dyn Error + Send + Sync>::is::<T>)
-}
-
 /// Writes the plain bytes of a compressed blob to a new file in `folder`. Also returns the recipe
 /// of its stream under the assumption that one encoder wrote all of it. Returns `None` if there is
 /// no such recipe within the limits, if the blob is not a valid stream, or if reading or writing
@@ -255,7 +249,7 @@ impl<'a> PlainBlobs<'a> {
         let (mut coding, content) = sniff(self.open(blob)?).map_err(read)?;
         let mut written = write_plain(content, blob.size, coding, self.folder);
         // a file that only begins like a gzip stream
-        if written.as_ref().is_err_and(wraps::<DeflateError>) {
+        if written.as_ref().is_err_and(is_caused_by::<DeflateError>) {
             coding = BlobCoding::Plain;
             written = write_plain(self.open(blob)?, blob.size, coding, self.folder);
         }
@@ -266,7 +260,7 @@ impl<'a> PlainBlobs<'a> {
                 Ok(None)
             }
             // not one that occurred while the blob was read, which is deeper inside
-            Err(error) if wraps::<ScratchError>(&error) => Err(CopyError::Write(error)),
+            Err(error) if is_caused_by::<ScratchError>(&error) => Err(CopyError::Write(error)),
             Err(error) => Err(read(error).into()),
         }
     }
