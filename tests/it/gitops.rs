@@ -247,15 +247,15 @@ fn an_audit_lists_artifacts_that_the_lock_lacks() {
             "{spec}: {report}"
         );
     }
-    // `--missing` writes a manifest that lists missing artifacts under `images`
+    // `--missing` writes a manifest that lists missing artifacts under `images`, and charts
     place.write(
         "app.yaml",
-        "spec: {url: 'oci://ghcr.io/org/none', ref: {tag: 1.0.0}}\n",
+        "spec: {url: 'oci://ghcr.io/org/none', ref: {tag: 1.0.0}}\n---\n\
+         spec: {chart: 'oci://ghcr.io/org/app', version: 7.0.0}\n",
     );
-    place.json(4, &["audit", "app.yaml", "--missing", "missing.yaml"]);
-    assert!(
-        place
-            .read("missing.yaml")
-            .contains("ghcr.io/org/none:1.0.0")
-    );
+    let report = place.json(4, &["audit", "app.yaml", "--missing", "missing.yaml"]);
+    let missing = place.read("missing.yaml");
+    assert!(missing.contains("  - ghcr.io/org/none:1.0.0  # app.yaml:1\n"));
+    assert!(missing.contains("  - {ref: \"oci://ghcr.io/org/app:7.0.0\"}  # app.yaml:3\n"));
+    assert_eq!(report["missing"][1]["chart"], "oci://ghcr.io/org/app:7.0.0");
 }

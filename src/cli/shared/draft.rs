@@ -11,7 +11,7 @@ use landfall_rewrite::audit::{
     FileFinding, HelmCommand, Inventory, LockCoverage, MachineInstall, MachineInstalls,
     NamedRepository, access_log_misses, audit_text, discover, machine_installs, node_platforms,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub(crate) struct DraftResult {
     /// The lines to print: undecided references, unread files, images that are commented out, and
     /// the number of entries.
     pub lines: Vec<String>,
-    /// One item for each image.
+    /// One item for each image and chart.
     pub report: VerbReport,
     /// 3 if a file could not be read, otherwise 0.
     pub exit: Exit,
@@ -140,16 +140,15 @@ pub(crate) fn draft_manifest(
         "{} from {read}{commented}",
         count_of(entries, "entry")
     ));
-    let images = draft_entries.iter().filter_map(|entry| match &entry.what {
-        DraftItem::Image(image) => Some(image.to_string()),
+    let named = draft_entries.iter().filter_map(|entry| match &entry.what {
+        DraftItem::Image(image) => Some((EntryKind::Image, image.to_string())),
+        DraftItem::Chart(chart) => Some((EntryKind::Chart, chart.as_str().to_owned())),
         _ => None,
     });
-    let mut images: Vec<String> = images.collect();
-    images.sort();
-    images.dedup();
-    let items = images
+    let named: BTreeSet<(EntryKind, String)> = named.collect();
+    let items = named
         .into_iter()
-        .map(|name| ReportItem::new(EntryKind::Image, name, ItemStatus::Done, None));
+        .map(|(kind, name)| ReportItem::new(kind, name, ItemStatus::Done, None));
     let mut report = VerbReport::of(items.collect());
     let packages = installs.0.iter().filter_map(|(install, at)| match install {
         MachineInstall::Package(by, name) => Some(InstalledRow {
@@ -249,6 +248,10 @@ fn draft_entry(file_finding: &FileFinding) -> Option<DraftEntry> {
     let is_held = matches!(finding.coverage, LockCoverage::Held { .. });
     if let Some(repository) = finding.repository.as_ref().filter(|_| !is_held) {
         let what = git_item(repository);
+        return Some(DraftEntry { what, at });
+    }
+    if let Some(chart) = finding.chart.clone() {
+        let what = DraftItem::Chart(chart);
         return Some(DraftEntry { what, at });
     }
     let what = match &finding.coverage {

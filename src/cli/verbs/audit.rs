@@ -10,7 +10,7 @@ use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, Ver
 use crate::push::{MissingParts, missing};
 use clap::Args;
 use landfall_item::lockfile::Lock;
-use landfall_item::{LockedImage, kind_named, manifest};
+use landfall_item::{ChartName, LockedImage, kind_named, manifest};
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, TransferSide, count_of, one_line};
 use landfall_model::{DestinationMap, Platform, TargetRegistry, today};
 use landfall_rewrite::audit::{
@@ -348,10 +348,11 @@ fn items(held: &[&FileFinding], missing: &[&FileFinding]) -> Vec<ReportItem> {
     for placed in held.iter().chain(missing) {
         let (name, reason) = match &placed.finding.coverage {
             LockCoverage::Held { item } => (item.clone(), None),
-            _ => (
-                placed.finding.reference.clone(),
-                Some(placed.line("missing")),
-            ),
+            _ => {
+                let chart = placed.finding.chart.as_ref().map(ChartName::as_str);
+                let name = chart.unwrap_or(&placed.finding.reference).to_owned();
+                (name, Some(placed.line("missing")))
+            }
         };
         let status = if reason.is_some() {
             ItemStatus::Missing

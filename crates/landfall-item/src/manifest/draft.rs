@@ -1,6 +1,7 @@
-//! Drafts a manifest: pinned images, files and git repositories become entries; other images and
-//! unclear items become comments.
+//! Drafts a manifest: pinned images, charts, files and git repositories become entries; other
+//! images and unclear items become comments.
 
+use crate::chart::ChartName;
 use crate::file::file_url;
 use crate::git::{check_ref, normal_url};
 use crate::text;
@@ -24,6 +25,8 @@ pub struct DraftEntry {
 pub enum DraftItem {
     /// A container image, by its reference.
     Image(ImageRef),
+    /// A chart of a registry or of an HTTP repository.
+    Chart(ChartName),
     /// The URL of a plain file.
     Url(String),
     /// A git repository.
@@ -47,7 +50,9 @@ impl DraftItem {
     /// rejects a manifest as a whole if one entry is not valid.
     fn checked(&self) -> Cow<'_, DraftItem> {
         let (text, checked) = match self {
-            DraftItem::Image(_) | DraftItem::Unclear { .. } => return Cow::Borrowed(self),
+            DraftItem::Image(_) | DraftItem::Chart(_) | DraftItem::Unclear { .. } => {
+                return Cow::Borrowed(self);
+            }
             DraftItem::Url(url) => {
                 let checked = file_url(url).map_err(|error| error.to_string());
                 (url.clone(), checked.map(|url| DraftItem::Url(url.into())))
@@ -118,6 +123,7 @@ pub(super) fn head(name: &str, title: &str) -> String {
 /// with the reason, and so does an unclear item.
 pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> DraftManifest {
     let mut images: BTreeMap<String, DraftLine> = BTreeMap::new();
+    let mut charts: BTreeMap<String, DraftLine> = BTreeMap::new();
     let mut urls: BTreeMap<String, DraftLine> = BTreeMap::new();
     let mut repositories: BTreeMap<String, DraftLine> = BTreeMap::new();
     let mut unclear: BTreeMap<String, DraftLine> = BTreeMap::new();
@@ -134,6 +140,7 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
                 line.bare |= image.digest.is_none();
                 line
             }
+            DraftItem::Chart(chart) => charts.entry(chart_entry(chart)).or_default(),
             DraftItem::Url(url) => urls.entry(url.clone()).or_default(),
             DraftItem::Git { url, revision } => {
                 let line = repositories.entry(url.clone()).or_default();
@@ -190,6 +197,13 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
     for line in &open {
         text.extend([line, "\n"]);
     }
+    if !charts.is_empty() {
+        text += "\ncharts:\n  # with `images: discover` in an entry, the images of the chart are \
+                 locked, too\n";
+    }
+    for (entry, line) in &charts {
+        let _ = writeln!(text, "  - {entry}{}", line.comment(None));
+    }
     if !urls.is_empty() {
         text += "\nfiles:\n  # add a `checksum:` to each: the URL of its checksum file, or \
                  sha256:<hex>; otherwise only the lock pins it\n";
@@ -218,10 +232,23 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
     }
     DraftManifest {
         text,
-        entries: pinned.len() + urls.len() + repositories.len(),
+        entries: pinned.len() + charts.len() + urls.len() + repositories.len(),
         comments,
         unpinned,
     }
+}
+
+/// The entry of a chart as a manifest writes it.
+fn chart_entry(chart: &ChartName) -> String {
+    let Some(repository) = &chart.repository else {
+        return format!("{{ref: {}}}", quoted_text(chart.as_str()));
+    };
+    format!(
+        "{{repo: {}, name: {}, version: {}}}",
+        quoted_text(repository),
+        quoted_text(&chart.chart),
+        quoted_text(&chart.version)
+    )
 }
 
 /// The occurrences of one item.
@@ -354,6 +381,13 @@ mod tests {
         }
     }
 
+    fn chart(name: &str, at: &str) -> DraftEntry {
+        DraftEntry {
+            what: DraftItem::Chart(name.to_owned().try_into().unwrap()),
+            at: at.into(),
+        }
+    }
+
     #[test]
     fn pinned_items_become_entries_and_other_items_become_comments() {
         let a = Digest::sha256(b"a");
@@ -383,6 +417,9 @@ mod tests {
                     what: DraftItem::Url("https://dl.k8s.io/x".into()),
                     at: "f.sh:1".into(),
                 },
+                chart("oci://[::1]:5000/c/d:1.2.3+x", "i:1"),
+                chart("helm+https://h.test/c/d:1.10", "i:2"),
+                chart("helm+https://h.test/c/d:1.10", "i:3"),
                 DraftEntry {
                     what: DraftItem::Git {
                         url: "https://h/a.git".into(),
@@ -410,12 +447,12 @@ mod tests {
              # - docker.io/library/nginx  # d.yaml:4; {UNTAGGED}\n  \
              # - docker.io/library/redis:latest  # d.yaml:5 and 1 more; {FLOATING}\n  \
              # - quay.io/x/two:v1  # pods; {AMBIGUOUS}\n  \
-             # - {{{{ x }}}}  # g:1; a template\n\nfiles:\n  # add a `checksum:` to each: the URL of its checksum file, or sha256:<hex>; otherwise only the lock pins it\n  - url: \"https://dl.k8s.io/x\"  # f.sh:1\n\ngit:\n  - {{url: \"https://h/a.git\", refs: [\"v1\"]}}  # h:2\n",
+             # - {{{{ x }}}}  # g:1; a template\n\ncharts:\n  # with `images: discover` in an entry, the images of the chart are locked, too\n  - {{ref: \"oci://[::1]:5000/c/d:1.2.3+x\"}}  # i:1\n  - {{repo: \"https://h.test/c\", name: \"d\", version: \"1.10\"}}  # i:2 and 1 more\n\nfiles:\n  # add a `checksum:` to each: the URL of its checksum file, or sha256:<hex>; otherwise only the lock pins it\n  - url: \"https://dl.k8s.io/x\"  # f.sh:1\n\ngit:\n  - {{url: \"https://h/a.git\", refs: [\"v1\"]}}  # h:2\n",
                 first = a.clone().min(b.clone()),
                 second = a.clone().max(b.clone()),
             )
         );
-        assert_eq!((entries, comments), (8, 4));
+        assert_eq!((entries, comments), (10, 4));
         let nginx = format!("docker.io/library/nginx (d.yaml:4; {UNTAGGED})");
         assert_eq!(
             unpinned,
@@ -456,10 +493,12 @@ mod tests {
             git("https://H.test:443/a.git", "main"),
             git("https://h.test/b.git#part", "v1"),
             git("https://h.test/c.git", "[ab]"),
+            chart("oci://[::1]:5000/c/d:1.2.3+x", "h.yaml:3"),
+            chart("helm+https://h.test/c/d:1.10.0", "h.yaml:4"),
         ];
         let drafted = draft("m", "t", "", &found);
         let text = &drafted.text;
-        assert_eq!((drafted.entries, drafted.comments), (3, 4), "{text}");
+        assert_eq!((drafted.entries, drafted.comments), (5, 4), "{text}");
         let all = [
             &*format!("  - quay.io/x/y@{digest}  # a.yaml:1 and 2 more\n"),
             "  # - https://h.test/page.html#part  # f.sh:1; the URL of a file must not contain",
@@ -480,8 +519,9 @@ mod tests {
             requests.images.len(),
             requests.files.len(),
             requests.git.len(),
+            requests.charts.len(),
         );
-        assert_eq!(lengths, (1, 1, 1));
+        assert_eq!(lengths, (1, 1, 1, 2));
     }
 
     #[test]

@@ -24,6 +24,7 @@ use crate::scan::{scan, scan_documents};
 use crate::scan_result::TextSyntax;
 use crate::text::{dockerfile_candidates, is_dockerfile};
 use crate::walk::{ImageCandidate, candidates_in_lines};
+use landfall_item::ChartName;
 use landfall_model::document::LineIndex;
 use landfall_model::{ImageRef, has_host, redact_reference};
 use serde::Serialize;
@@ -62,6 +63,9 @@ pub struct AuditFinding {
     /// The git repository, if the finding is one.
     #[serde(rename = "git", skip_serializing_if = "Option::is_none")]
     pub repository: Option<NamedRepository>,
+    /// The chart to add to the manifest, if the finding is a missing chart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chart: Option<ChartName>,
     /// The reference or URL as written. The parts of a split reference are joined.
     pub reference: String,
     /// Whether the lock contains it.
@@ -82,6 +86,7 @@ impl AuditFinding {
             path: Vec::new(),
             manager: None,
             repository: None,
+            chart: None,
             reference,
             coverage,
         }
@@ -157,6 +162,7 @@ fn serialize_path<S: serde::Serializer>(path: &[String], serializer: S) -> Resul
 impl ImageCandidate {
     /// Looks the candidate up in the lock.
     pub(super) fn decide(self, inventory: &Inventory<'_>, lines: &LineIndex<'_>) -> AuditFinding {
+        let mut missing_chart = None;
         let coverage = match (self.why_not, self.written.parse::<ImageRef>()) {
             (Some(why), _) => LockCoverage::Undecided { why },
             (None, Err(error)) => LockCoverage::Undecided {
@@ -172,7 +178,9 @@ impl ImageCandidate {
                     }
                     .into(),
                 },
-                LockCoverage::Missing { why, .. } if self.is_chart => {
+                LockCoverage::Missing { name, why, .. } if self.is_chart => {
+                    // at the destination, the reference is not the upstream name
+                    missing_chart = self.chart.filter(|_| name == Some(reference));
                     let why = format!("{why}; it is a chart, so add it to `charts`");
                     LockCoverage::missing(why)
                 }
@@ -185,6 +193,7 @@ impl ImageCandidate {
         let (line, column) = lines.line_column(self.at);
         AuditFinding {
             path: self.path,
+            chart: missing_chart,
             ..AuditFinding::new((line, column), redact_reference(&self.written), coverage)
         }
     }

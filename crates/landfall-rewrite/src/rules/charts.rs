@@ -236,31 +236,34 @@ fn referring_chart<'s>(members: &MappingContext<'s>) -> Option<(InstalledChart<'
 impl InstalledChart<'_> {
     /// The candidate at the byte `at`.
     pub(crate) fn candidate(&self, at: usize, inventory: &Inventory<'_>) -> ImageCandidate {
-        let result = self.reference(inventory);
-        let (written, why_not) = match result {
-            Ok(reference) => (reference, None),
+        match self.name(inventory) {
+            Ok((written, chart)) => ImageCandidate {
+                is_chart: true,
+                chart,
+                ..ImageCandidate::certain(at, written)
+            },
             Err(reason) => {
                 let version = self.version.unwrap_or_default();
                 let written = format!("{} {version}", self.chart).trim().to_owned();
-                (written, Some(reason.to_owned()))
+                ImageCandidate {
+                    is_chart: true,
+                    why_not: Some(reason.to_owned()),
+                    ..ImageCandidate::certain(at, written)
+                }
             }
-        };
-        ImageCandidate {
-            is_chart: true,
-            why_not,
-            ..ImageCandidate::certain(at, written)
         }
     }
 
-    /// The reference of the chart. An error is the reason why there is none.
-    fn reference(&self, inventory: &Inventory<'_>) -> Result<String, &'static str> {
+    /// The reference of the chart, and its name unless the lock has the chart. An error is the
+    /// reason why it has no reference.
+    fn name(&self, inventory: &Inventory<'_>) -> Result<(String, Option<ChartName>), &'static str> {
         let Some(version) = self.version else {
             // without a version, the newest one is installed
             return Err(RANGE);
         };
         if self.repository.is_empty() {
             let locked = inventory.chart_named(self.chart, version);
-            return locked.ok_or(ELSEWHERE);
+            return Ok((locked.ok_or(ELSEWHERE)?, None));
         }
         let name = if is_web_url(&self.repository) {
             ChartName::in_repository(&self.repository, self.chart, version)
@@ -271,10 +274,8 @@ impl InstalledChart<'_> {
                 .trim_end_matches('/');
             ChartName::try_from(format!("oci://{repository}/{}:{version}", self.chart))
         };
-        match name {
-            Ok(name) => Ok(name.reference.to_string()),
-            Err(_) => Err(RANGE),
-        }
+        let name = name.map_err(|_| RANGE)?;
+        Ok((name.reference.to_string(), Some(name)))
     }
 }
 

@@ -12,6 +12,7 @@ use crate::walk::{
 use crate::yaml::{
     YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, text_entry, text_of, value_of,
 };
+use landfall_item::ChartName;
 use landfall_model::{ChartVersion, ChartVersionRange, Digest, ImageRef};
 use std::path::Path;
 
@@ -327,8 +328,10 @@ pub(super) fn gitops_candidates<'s>(
         SourceVersion::Range(range) => with_range(range, &source, inventory),
         SourceVersion::Tag(_) | SourceVersion::Digest(..) => (source.reference(), None),
     };
+    let chart = source.is_chart.then(|| format!("{SCHEME}{written}"));
     collector.add_candidate(ImageCandidate {
         is_chart: source.is_chart,
+        chart: chart.and_then(|name| ChartName::try_from(name).ok()),
         why_not,
         ..ImageCandidate::certain(text_start(source.address), written)
     });

@@ -12,6 +12,7 @@ use crate::yaml::{
     self, ParseFingerprint, ScalarStyle, YamlDocument, YamlMapping, YamlNode, YamlScalar,
     YamlSequence, stays_plain,
 };
+use landfall_item::ChartName;
 use landfall_model::{ImageRef, Limits, has_host, redact_reference};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -308,6 +309,8 @@ pub(crate) struct ImageCandidate {
     pub(crate) in_container: bool,
     /// Whether it is a chart.
     pub(crate) is_chart: bool,
+    /// The name of the chart, if its repository and one version are known.
+    pub(crate) chart: Option<ChartName>,
     /// The reason why the reference cannot be looked up, if there is one.
     pub(crate) why_not: Option<String>,
 }
@@ -355,6 +358,7 @@ impl ImageCandidate {
             sure: true,
             in_container: false,
             is_chart: false,
+            chart: None,
             why_not: None,
         }
     }
@@ -418,6 +422,7 @@ impl ImageCandidate {
                 sure,
                 in_container,
                 is_chart: false,
+                chart: None,
                 why_not,
             })
         };
