@@ -97,6 +97,10 @@ fn temporary_file(content: &[u8], suffix: &str) -> Result<NamedTempFile, String>
 fn found_images(found: Vec<FileFinding>) -> FoundImages {
     let mut images: BTreeMap<String, ChartImage> = BTreeMap::new();
     let mut open: BTreeMap<String, OpenReference> = BTreeMap::new();
+    // git repositories that a template clones are no images
+    let found = found
+        .into_iter()
+        .filter(|one| one.finding.repository.is_none());
     for FileFinding { file, finding } in found {
         // a finding at 1:1 without a path is about the file as a whole
         let at = if finding.path.is_empty() && finding.line == 1 && finding.column == 1 {

@@ -44,6 +44,44 @@ fn a_list_without_tags_becomes_commented_entries() {
     }
 }
 
+/// Each kind of document and command names a chart or repository in its own way, and the draft has
+/// one form for all.
+#[test]
+fn charts_and_repositories_become_entries() {
+    let place = place();
+    place.write(
+        "app.yaml",
+        "kind: Application\nspec: {source: {repoURL: 'https://charts.test/stable', chart: web, \
+         targetRevision: 1.10.0}}\n---\nspec: {chart: 'oci://quay.io/c/d', version: 1.2.3}\n",
+    );
+    place.write(
+        "setup.sh",
+        "#!/bin/sh\nhelm install d oci://quay.io/c/d --version 1.2.3\n\
+         helm repo add r https://charts.test/more\nhelm install e r/e --version 2.0.0+x\n\
+         helm install f r/f\ngit clone -b v1 https://git.test/a.git\n\
+         kubectl apply -f https://dl.test/crds.yaml\n",
+    );
+    let report = place.json(0, &["discover", "app.yaml", "setup.sh", "--no-helm"]);
+    let draft = report["manifest"].as_str().unwrap();
+    let sections = "\ncharts:\n  # with `images: discover` in an entry, the images of the chart are \
+        locked, too\n  \
+        - {ref: \"oci://quay.io/c/d:1.2.3\"}  # app.yaml:4 and 1 more\n  \
+        - {repo: \"https://charts.test/more\", name: \"e\", version: \"2.0.0+x\"}  # setup.sh:4\n  \
+        - {repo: \"https://charts.test/stable\", name: \"web\", version: \"1.10.0\"}  # app.yaml:2\n";
+    assert!(draft.contains(sections), "{draft}");
+    assert!(
+        draft.contains("  # - f  # setup.sh:5; it does not name one version"),
+        "{draft}"
+    );
+    let url = "  - url: \"https://dl.test/crds.yaml\"  # setup.sh:7\n";
+    assert!(draft.contains(url), "{draft}");
+    let git = "git:\n  - {url: \"https://git.test/a.git\", refs: [\"v1\"]}  # setup.sh:6\n";
+    assert!(draft.ends_with(git), "{draft}");
+    let charts = report["items"].as_array().unwrap().iter();
+    let charts = charts.filter(|item| item["kind"] == "chart");
+    assert_eq!(charts.count(), 3, "{report}");
+}
+
 /// The vendor's page of 2019 names folders of files.
 #[test]
 fn urls_of_pages_dockerfiles_and_scripts_are_drafted() {

@@ -4,6 +4,7 @@
 use super::{AuditFinding, NamedRepository};
 use crate::git_source::{GitSource, GitSourceForm, GitUse};
 use crate::inventory::{Inventory, LockCoverage};
+use crate::text::{ShellVariables, git_clones};
 use landfall_item::LockedGitRepository;
 use landfall_model::document::LineIndex;
 use landfall_model::{redact_reference, without_scheme};
@@ -151,6 +152,29 @@ pub(super) fn in_terraform(text: &str) -> Vec<GitUse> {
     uses
 }
 
+/// The repositories that the commands of `text` clone. Variables are filled in if their values are
+/// known.
+pub(super) fn in_commands(text: &str) -> Vec<GitUse> {
+    let variables = ShellVariables::of(text);
+    let filled = |word: &str| variables.filled(word).unwrap_or_else(|| word.to_owned());
+    let uses = git_clones(text)
+        .into_iter()
+        .filter_map(|(written, revision)| {
+            let url = filled(written);
+            let source = GitSource::of_repository(&url)?;
+            Some(GitUse {
+                at: written.as_ptr() as usize - text.as_ptr() as usize,
+                path: Vec::new(),
+                written: written.to_owned(),
+                revision: revision.map(filled),
+                form: source.form,
+                is_source: false,
+                url: source.url,
+            })
+        });
+    uses.collect()
+}
+
 /// The value of a line `source = "…"` or `module "…" { source = "…" }`.
 fn quoted_source(line: &str) -> Option<&str> {
     let mut argument = line.trim_start();
@@ -179,6 +203,20 @@ mod tests {
             let repository = repository_at(&repositories, url);
             assert_eq!(repository.map(LockedGitRepository::url), found, "{url}");
         }
+    }
+
+    #[test]
+    fn clones_are_found_with_their_variables() {
+        let text =
+            "HOST=https://h.example V=v1\ngit clone -b $V $HOST/a.git\ngit clone $UNKNOWN/b\n";
+        let [found] = &in_commands(text)[..] else {
+            panic!("not one repository");
+        };
+        assert_eq!(
+            (&*found.url, found.revision.as_deref(), &*found.written),
+            ("https://h.example/a.git", Some("v1"), "$HOST/a.git")
+        );
+        assert!(text[found.at..].starts_with("$HOST/a.git\n"));
     }
 
     #[test]

@@ -225,10 +225,13 @@ pub(super) fn unless_ambiguous(
 pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFinding> {
     let lines = LineIndex::new(text);
     let syntax = TextSyntax::of(name);
-    let mut git = Vec::new();
-    if git_coverage::is_terraform(name) {
-        git = git_coverage::in_terraform(text);
-    }
+    let mut git = if git_coverage::is_terraform(name) {
+        git_coverage::in_terraform(text)
+    } else if written_in_code::has_commands(name) {
+        git_coverage::in_commands(text)
+    } else {
+        Vec::new()
+    };
     let is_thorough = inventory.is_thorough;
     let words = || {
         if is_thorough {

@@ -1,11 +1,13 @@
 //! Finds the images and charts of files that are code or that no reader of documents reads:
-//! pipelines of Jenkins, configurations of Terraform, and the features of a development container.
+//! pipelines of Jenkins, configurations of Terraform, the features of a development container, and
+//! commands of helm.
 
 use super::git_coverage::is_terraform;
+use super::is_page;
 use crate::index::is_pinned;
 use crate::inventory::Inventory;
 use crate::rules::InstalledChart;
-use crate::text::{TerraformResource, has_placeholder, resources};
+use crate::text::{ShellVariables, TerraformResource, has_placeholder, helm_charts, resources};
 use crate::walk::{HAS_PLACEHOLDER, ImageCandidate};
 use std::path::Path;
 
@@ -21,15 +23,65 @@ pub(super) fn candidates(
             .filter_map(|resource| of_terraform(text, &resource, inventory))
             .collect();
     }
+    let mut found = if has_commands(name) {
+        of_helm(text, inventory)
+    } else {
+        Vec::new()
+    };
     let name = name.file_name().unwrap_or_default().to_string_lossy();
     let name = name.to_ascii_lowercase();
     if name.starts_with("jenkinsfile") || name.ends_with(".jenkinsfile") {
-        return of_jenkins(text);
+        found.extend(of_jenkins(text));
+    } else if name.ends_with("devcontainer.json") {
+        found.extend(features(text, inventory));
     }
-    if name.ends_with("devcontainer.json") {
-        return features(text, inventory);
-    }
-    Vec::new()
+    found
+}
+
+/// Whether the commands in a file may be run. Those in pages and in the notes of a chart are
+/// examples.
+pub(super) fn has_commands(name: &Path) -> bool {
+    !is_page(name) && !name.ends_with("NOTES.txt")
+}
+
+/// The charts of the commands of helm. Variables are filled in if their values are known.
+fn of_helm(text: &str, inventory: &Inventory<'_>) -> Vec<ImageCandidate> {
+    let variables = ShellVariables::of(text);
+    let filled = |word: &str| variables.filled(word).unwrap_or_else(|| word.to_owned());
+    let charts = helm_charts(text).into_iter().filter_map(|command| {
+        let mut version = command.version.map(filled);
+        let (written, repository, chart) = match command.repository {
+            Some(repository) => (command.chart, filled(repository), filled(command.chart)),
+            None => {
+                let written = command.chart.strip_prefix("oci://")?;
+                let address = filled(written);
+                let (repository, chart) = address.rsplit_once('/')?;
+                let (chart, tag) = chart.split_once(':').unwrap_or((chart, ""));
+                if chart.contains('@') || tag.contains('@') {
+                    // a digest is found as a word of the text
+                    return None;
+                }
+                version = version.or((!tag.is_empty()).then(|| tag.to_owned()));
+                (written, format!("oci://{repository}"), chart.to_owned())
+            }
+        };
+        let at = written.as_ptr() as usize - text.as_ptr() as usize;
+        let mut parts = [&*repository, &*chart]
+            .into_iter()
+            .chain(version.as_deref());
+        let is_computed = parts.any(has_placeholder);
+        let installed = InstalledChart {
+            repository: repository.clone(),
+            chart: &chart,
+            version: version.as_deref(),
+        };
+        let mut candidate = installed.candidate(at, inventory);
+        if is_computed {
+            candidate.why_not = Some(HAS_PLACEHOLDER.to_owned());
+        }
+        Some(candidate)
+    });
+    charts.collect()
 }
 
 /// The images of agents (`image 'a/b:1'`) and scripts (`docker.image('a/b:1')`) of a pipeline. A
@@ -195,6 +247,22 @@ mod tests {
         }
         let web = "repository = \"https://h.test\", chart = \"d\", version = \"1.2.3\"";
         assert_eq!(found("main.tofu", &resource("helm_release", web)).len(), 1);
+    }
+
+    #[test]
+    fn charts_of_helm_commands_are_found() {
+        let script = "#!/bin/sh\nV=1.2.3\nhelm repo add r https://h.test/r\n\
+            helm install x oci://h.test/c/d:1.2.4\n\
+            helm install x r/e --version \"${V}\"\nhelm install x oci://h.test/c/f\n\
+            helm install x oci://h.test/c/$NAME --version 1.2.3\n";
+        let expected = ["h.test/c/d:1.2.4", "h.test/r/e:1.2.3"].map(str::to_owned);
+        for name in ["x.sh", "ci.yaml", "Jenkinsfile"] {
+            let names = found(name, script).into_iter().map(|(_, name)| name);
+            assert_eq!(names.collect::<Vec<_>>(), expected, "{name}");
+        }
+        for name in ["README.md", "a/templates/NOTES.txt"] {
+            assert_eq!(found(name, script), [], "{name}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod meaning;
 #[cfg(test)]
 mod pattern_tests;
 mod secrets;
+mod shell;
 mod terraform;
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,7 @@ mod variables;
 
 use self::dockerfile::dockerfiles;
 use self::meaning::{NeighbouringRegistry, comments, decide, untagged_container_images};
-use self::terraform::{AddressedChart, chart_addresses};
+use self::terraform::AddressedChart;
 use crate::index::pin;
 use crate::occurrence::{Occurrence, ReferenceRole};
 use crate::scan_result::ScanSettings;
@@ -26,6 +27,7 @@ use std::ops::Range;
 
 pub(super) use self::dockerfile::{candidates as dockerfile_candidates, images, is_dockerfile};
 pub use self::secrets::secrets;
+pub(crate) use self::shell::{git_clones, helm_charts, is_separator, words};
 pub(super) use self::terraform::{TerraformResource, resources};
 pub(super) use self::url::{UrlWord, is_assigned};
 pub(crate) use self::variables::ShellVariables;
@@ -341,7 +343,7 @@ fn ends(after: &str) -> bool {
 pub(super) struct TextMarks {
     /// The offsets of the images of Dockerfiles, and of the untagged images of containers.
     images: BTreeSet<usize>,
-    /// The charts of Terraform, by the offset of their address.
+    /// The charts of Terraform and of helm's commands, by the offset of their address.
     charts: BTreeMap<usize, AddressedChart>,
     kept: Vec<(Range<usize>, &'static str)>,
     registry: NeighbouringRegistry,
@@ -354,9 +356,11 @@ impl TextMarks {
             let images = images(&text[part.clone()]).into_iter();
             offsets.extend(images.map(|image| part.start + image.origin.start));
         }
+        let mut charts = terraform::chart_addresses(text);
+        charts.extend(shell::chart_addresses(text));
         TextMarks {
             images: offsets,
-            charts: chart_addresses(text),
+            charts,
             kept: kept(text),
             registry: NeighbouringRegistry::default(),
         }

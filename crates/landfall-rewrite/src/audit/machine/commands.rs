@@ -1,7 +1,7 @@
 //! Reads shell commands word by word, and finds the URLs that curl and similar programs fetch and
 //! the packages that package managers install.
 
-use crate::text::ShellVariables;
+use crate::text::{ShellVariables, is_separator, words};
 use landfall_model::after_web_scheme;
 use landfall_model::document::LineIndex;
 use landfall_packages::yum::RpmPin;
@@ -9,6 +9,8 @@ use landfall_packages::yum::RpmPin;
 /// Programs that fetch the URLs among their arguments.
 /// `ADD` is an instruction of Dockerfiles.
 const FETCHERS: [&str; 4] = ["curl", "wget", "aria2c", "ADD"];
+/// Programs that fetch the URLs after `-f`.
+const APPLIERS: [&str; 2] = ["kubectl", "oc"];
 /// Programs that install packages, each with the name of the package manager and the subcommand.
 const MANAGERS: [(&str, &str, &str); 8] = [
     ("apt-get", "apt", "install"),
@@ -46,6 +48,8 @@ const WITH_VALUE: [&str; 17] = [
 enum CommandState {
     Nothing,
     Fetching,
+    /// kubectl, which fetches the URLs after `-f`. Set if the last word was this flag.
+    Applying(bool),
     /// A package manager, before its subcommand.
     Managing(&'static str, &'static str),
     /// The subcommand that installs packages.
@@ -186,6 +190,14 @@ impl CommandReader<'_> {
                 None
             }
             CommandState::Fetching => self.fetched(word),
+            CommandState::Applying(is_file) => {
+                self.state = CommandState::Applying(matches!(word, "-f" | "--filename"));
+                let file = word.strip_prefix("--filename=");
+                let file = file
+                    .or(word.strip_prefix("-f="))
+                    .or(is_file.then_some(word));
+                self.fetched(file?)
+            }
             CommandState::InstallingNamed(is_group) => self.named(is_group, word),
             CommandState::Managing(by, subcommand) if word == subcommand => {
                 self.state = CommandState::Installing(by);
@@ -206,6 +218,10 @@ impl CommandReader<'_> {
                         _ => CommandState::Nothing,
                     };
                 }
+                None
+            }
+            CommandState::Nothing if APPLIERS.contains(&program) => {
+                self.state = CommandState::Applying(false);
                 None
             }
             CommandState::Nothing | CommandState::Managing(..) | CommandState::Installing(_) => {
@@ -288,42 +304,6 @@ fn urls_follow(words: &[&str]) -> Vec<bool> {
         url_follows = !is_separator(word) && (url_follows || word.contains("://"));
     }
     follow
-}
-
-/// Whether `word` ends a command.
-fn is_separator(word: &str) -> bool {
-    matches!(word, "then" | "do") || word.starts_with(['>', '<', ';', '&', '|', '['])
-}
-
-/// The words of a line, separated by blanks, quotes, square brackets, parentheses and shell
-/// operators. The operators, `)`, backticks, the `[` of a list, and texts that end with `$(` are
-/// words themselves. A URL is one word.
-fn words(line: &str) -> Vec<&str> {
-    let mut words = Vec::new();
-    let mut start = 0;
-    let mut is_url = false;
-    for (at, c) in line.char_indices() {
-        let so_far = line.get(start..at).unwrap_or_default();
-        is_url |= c == '/' && so_far.ends_with(":/");
-        let is_operator = matches!(c, ';' | '&' | '|') && !is_url;
-        if !(is_operator || c.is_whitespace() || "\"'`[]()".contains(c)) {
-            continue;
-        }
-        let end = at + c.len_utf8();
-        match c {
-            '(' if so_far.ends_with('$') => words.push(&line[start..end]),
-            // `[[apt-get, install, jq], [curl, …]]` has two commands; `${a[@]}` is one argument
-            '[' if so_far.trim_start_matches(',').is_empty() => words.push(&line[at..end]),
-            ';' | '&' | '|' | ')' | '`' => words.extend([so_far, &line[at..end]]),
-            _ => words.push(so_far),
-        }
-        (start, is_url) = (end, false);
-    }
-    words.extend(line.get(start..));
-    let bare = words
-        .into_iter()
-        .map(|word| word.trim_end_matches([',', '\\']));
-    bare.filter(|word| !word.is_empty()).collect()
 }
 
 /// Whether an argument is the name of a package.
@@ -551,6 +531,14 @@ mod tests {
             (
                 "apt-get install -y ${TOOLS[@]} curl",
                 "OpenPackage ${TOOLS Package curl",
+            ),
+            (
+                "kubectl apply -n x -f https://dl.test/a.yaml --server https://dl.test/no -f https://dl.test/b.yaml",
+                "File https://dl.test/a.yaml File https://dl.test/b.yaml",
+            ),
+            (
+                "k3s kubectl create --filename=https://dl.test/a.yaml; oc -f https://dl.test/b.yaml; kubectl apply -f - https://dl.test/no",
+                "File https://dl.test/a.yaml File https://dl.test/b.yaml",
             ),
             (
                 "ExecStart=/usr/bin/apt-get install -qq socat; apt-get update jq",
