@@ -64,7 +64,8 @@ struct Exchange<'a> {
 
 impl Transport {
     /// Sends `request` once and follows redirects: for GET and HEAD all of them, for other methods
-    /// those that keep the method (307 and 308). `attempt` counts from 1, for the log.
+    /// those that keep the method (307 and 308). A `Location` with another status, such as 304, is
+    /// not that of the content. `attempt` counts from 1, for the log.
     pub(super) async fn follow(
         &self,
         request: &HttpRequest,
@@ -76,9 +77,11 @@ impl Transport {
             let response = self
                 .send_once(&hop, named_by.as_deref().map(NamedBy), attempt)
                 .await?;
-            let keeps_method = matches!(response.status.as_u16(), 307 | 308);
-            let is_read = matches!(hop.method, Method::GET | Method::HEAD);
-            let is_followed = response.status.is_redirection() && (keeps_method || is_read);
+            let is_followed = match response.status.as_u16() {
+                300..=303 => matches!(hop.method, Method::GET | Method::HEAD),
+                307 | 308 => true,
+                _ => false,
+            };
             let Some(location) = response.location().filter(|_| is_followed) else {
                 return Ok(response);
             };
@@ -431,5 +434,51 @@ impl HttpRequest {
             self.headers.insert(name, value);
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::TransportConfig;
+    use landfall_model::Limits;
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::TcpListener;
+
+    /// The final status if a server answers `first` with a `Location`, and then 200.
+    async fn final_status(method: Method, first: &'static str) -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for status in [first, "200 OK"] {
+                let (stream, _) = listener.accept().unwrap();
+                let mut lines = BufReader::new(&stream).lines();
+                while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
+                let fields = "Location: /next\r\nContent-Length: 0\r\nConnection: close";
+                write!(&stream, "HTTP/1.1 {status}\r\n{fields}\r\n\r\n").unwrap();
+            }
+        });
+        let transport = Transport::new(TransportConfig::direct(Limits::default()));
+        let request = HttpRequest::new(method, url.parse().unwrap(), RequestPurpose::File);
+        transport.send(&request).await.unwrap().status.as_u16()
+    }
+
+    #[tokio::test]
+    async fn only_a_redirect_is_followed() {
+        for first in [
+            "300 Multiple Choices",
+            "302 Found",
+            "307 Temporary Redirect",
+        ] {
+            assert_eq!(final_status(Method::GET, first).await, 200, "{first}");
+        }
+        for (first, status) in [("304 Not Modified", 304), ("305 Use Proxy", 305)] {
+            assert_eq!(final_status(Method::GET, first).await, status);
+        }
+        assert_eq!(final_status(Method::POST, "302 Found").await, 302);
+        assert_eq!(
+            final_status(Method::POST, "308 Permanent Redirect").await,
+            200
+        );
     }
 }
