@@ -66,6 +66,11 @@ const QUAY_CONTENT: &[FurtherHost] = &[
     content("cdn06.quay.io"),
 ];
 
+const GITHUB_RELEASES: &[FurtherHost] = &[
+    content("objects.githubusercontent.com"),
+    content("release-assets.githubusercontent.com"),
+];
+
 /// Manifests come from a regional Artifact Registry, and blobs from the content delivery network.
 const KUBERNETES_CONTENT: &[FurtherHost] = &[content("*.pkg.dev"), content("cdn.registry.k8s.io")];
 
@@ -80,8 +85,24 @@ const KUBERNETES_IN_AWS: Option<&str> = Some(
 
 /// The services, sorted by host.
 pub(super) const SERVICES: &[KnownService] = &[
+    // the second host is that of registries with dedicated data endpoints
+    service(
+        "*.azurecr.io",
+        &[
+            content("*.blob.core.windows.net"),
+            content("*.data.azurecr.io"),
+        ],
+        "https://learn.microsoft.com/en-us/azure/container-registry/container-registry-endpoint-reference",
+    ),
     service("*.gcr.io", &[content("storage.googleapis.com")], GOOGLE),
     service("*.pkg.dev", &[content("storage.googleapis.com")], GOOGLE),
+    service(
+        "cgr.dev",
+        &[content(
+            "9236a389bd48b984df91adc1bc924620.r2.cloudflarestorage.com",
+        )],
+        "https://edu.chainguard.dev/chainguard/containers/registry/network-requirements/",
+    ),
     // the redirect to cdn.dl.k8s.io ended in February 2026
     service(
         "dl.k8s.io",
@@ -100,15 +121,20 @@ pub(super) const SERVICES: &[KnownService] = &[
         ..service("github.com", &[content("codeload.github.com")], GITHUB)
     },
     KnownService {
-        path: "/releases/download/",
+        path: "/info/lfs",
         ..service(
             "github.com",
-            &[
-                content("objects.githubusercontent.com"),
-                content("release-assets.githubusercontent.com"),
-            ],
+            &[content("github-cloud.githubusercontent.com")],
             GITHUB,
         )
+    },
+    KnownService {
+        path: "/releases/download/",
+        ..service("github.com", GITHUB_RELEASES, GITHUB)
+    },
+    KnownService {
+        path: "/releases/latest/download/",
+        ..service("github.com", GITHUB_RELEASES, GITHUB)
     },
     KnownService {
         note: KUBERNETES_IN_AWS,
@@ -126,6 +152,11 @@ pub(super) const SERVICES: &[KnownService] = &[
         "mcr.microsoft.com",
         &[content("*.data.mcr.microsoft.com")],
         "https://github.com/microsoft/containerregistry/blob/main/docs/mcr-endpoints-guidance.md",
+    ),
+    service(
+        "pkgs.k8s.io",
+        &[content("prod-cdn.packages.k8s.io")],
+        "https://github.com/kubernetes/k8s.io/pull/5518",
     ),
     service(
         "public.ecr.aws",
@@ -147,6 +178,15 @@ pub(super) const SERVICES: &[KnownService] = &[
         "https://docs.docker.com/desktop/setup/allow-list/",
     ),
     service("registry.access.redhat.com", QUAY_CONTENT, RED_HAT),
+    service(
+        "registry.gitlab.com",
+        &[
+            tokens("gitlab.com"),
+            content("cdn.registry.gitlab-static.net"),
+            content("storage.googleapis.com"),
+        ],
+        "https://docs.gitlab.com/user/gitlab_com/",
+    ),
     KnownService {
         note: KUBERNETES_IN_AWS,
         ..service("registry.k8s.io", KUBERNETES_CONTENT, KUBERNETES_REGISTRY)
@@ -255,6 +295,21 @@ mod tests {
                 "https://github.com/a/b/releases/download/v1/x",
                 Some("objects.githubusercontent.com"),
             ),
+            (
+                "https://github.com/a/b/releases/latest/download/x",
+                Some("objects.githubusercontent.com"),
+            ),
+            (
+                "https://github.com/a/b.git/info/lfs",
+                Some("github-cloud.githubusercontent.com"),
+            ),
+            ("https://github.com/a/b.git", None),
+            ("https://team.azurecr.io/", Some("*.blob.core.windows.net")),
+            (
+                "https://pkgs.k8s.io/core:/stable:/v1.33/deb/Packages",
+                Some("prod-cdn.packages.k8s.io"),
+            ),
+            ("https://registry.gitlab.com/", Some("gitlab.com")),
             ("https://github.com/a/b/raw/main/x", None),
             ("https://notquay.io/", None),
             ("https://pkg.dev/", None),

@@ -104,10 +104,6 @@ fn sources(
             PartOrigin::LargeFile(server) => {
                 let (url, origin) = sessions.file_url(&server.url).map_err(unusable)?;
                 let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
-                // usually the host of the packs, which are the better samples
-                if sources.contains_key(&source_key(&url, &name, SourceKind::Files)) {
-                    continue;
-                }
                 (url, name, SourceKind::Files)
             }
             PartOrigin::Local(_) | PartOrigin::Computed(_) | PartOrigin::Trimmed { .. } => {
@@ -115,15 +111,18 @@ fn sources(
             }
         };
         let source = add_source(&mut sources, (url, name, kind), by_lock);
-        let is_foreign = matches!(part.origin, PartOrigin::Foreign { .. });
         let sample = &mut source.samples[usize::from(!part.is_manifest())];
-        // The smallest part: a proxy may read a whole file before it sends the first byte. Foreign
-        // layers are not samples, since the registry need not have them.
-        if !is_foreign
-            && sample
+        let is_sample = match &part.origin {
+            // the registry need not have it
+            PartOrigin::Foreign { .. } => false,
+            // usually at the host of the packs, which are the better samples
+            PartOrigin::LargeFile(_) => sample.is_none(),
+            // the smallest part: a proxy may read a whole file before it sends the first byte
+            _ => sample
                 .as_ref()
-                .is_none_or(|known| part.descriptor.size < known.descriptor.size)
-        {
+                .is_none_or(|known| part.descriptor.size < known.descriptor.size),
+        };
+        if is_sample {
             *sample = Some(part);
         }
     }
@@ -137,11 +136,6 @@ fn sources(
     Ok(sources)
 }
 
-/// The key of a host: one address may serve both a registry and files.
-fn source_key(url: &Url, name: &str, kind: SourceKind) -> String {
-    format!("{} {name} {kind:?}", host_port(url))
-}
-
 /// Adds a host with its URL, name and kind, unless it is in `sources` already. `by_lock` says
 /// whether `lock` requests the same content from it as a pull.
 fn add_source(
@@ -149,7 +143,8 @@ fn add_source(
     (url, name, kind): (Url, String, SourceKind),
     by_lock: bool,
 ) -> &mut SourceHost {
-    let key = source_key(&url, &name, kind);
+    // one address may serve both a registry and files
+    let key = format!("{} {name} {kind:?}", host_port(&url));
     let services: Vec<_> = services_at(&url).collect();
     let source = sources.entry(key).or_insert_with(|| SourceHost {
         url,

@@ -186,6 +186,32 @@ fn large_files_are_carried_served_and_exported() {
 }
 
 #[test]
+fn the_documented_host_of_large_files_is_predicted() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    for content in &sample(&server)[..2] {
+        server.add_large_file(content);
+    }
+    let place = Place::new();
+    let url = "https://github.com/team/media.git";
+    place.write("m.yaml", manifest(url, "ref: main, lfs: true"));
+    let mirror = format!(
+        "upstreams: {{github.com: {{mirror: \"{}\"}}}}\n",
+        server.url("")
+    );
+    place.write(
+        "site.yaml",
+        format!("apiVersion: landfall/v1\nkind: Site\n{mirror}"),
+    );
+    place.ok(&["lock", "-f", "m.yaml", "--site", "site.yaml"]);
+    let egress = place.ok(&["egress", "--format", "csv"]);
+    for host in ["github.com", "github-cloud.githubusercontent.com"] {
+        assert!(egress.contains(&format!(",{host},443,")), "{egress}");
+    }
+}
+
+#[test]
 fn a_large_file_with_other_content_is_refused() {
     let Some(server) = GitServer::new() else {
         return;
