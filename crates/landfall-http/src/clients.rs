@@ -5,9 +5,10 @@ use crate::private_targets::PublicOnly;
 use crate::proxy::{ProxyAccount, ProxyUrl};
 use crate::transport::{AddressScope, ClientKey, Transport};
 use crate::verifier::{Certificate, CertificateVerifier};
+use landfall_model::document::utf16_units;
 use landfall_model::{Digest, locked};
 use reqwest::redirect::Policy;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use std::path::{Path, PathBuf};
@@ -145,7 +146,7 @@ impl TlsProfile {
         } else {
             let mut named = Vec::new();
             for path in &self.ca {
-                let added = read_certificates(path)?;
+                let added = named_certificates(path)?;
                 let (good, bad) =
                     RootCertStore::empty().add_parsable_certificates(added.iter().cloned());
                 // if an unusable authority were skipped silently, the certificates that it
@@ -169,12 +170,12 @@ impl TlsProfile {
         let Some((certificate, key)) = &self.client else {
             return Ok(builder.with_no_client_auth());
         };
-        let key = PrivateKeyDer::from_pem_file(key).map_err(|error| {
+        let key = read_private_key(key).map_err(|why| {
             let file = key.display();
-            TlsError::about(key, format!("cannot read the client key {file}: {error}"))
+            TlsError::about(key, format!("cannot read the client key {file}: {why}"))
         })?;
         builder
-            .with_client_auth_cert(read_certificates(certificate)?, key)
+            .with_client_auth_cert(named_certificates(certificate)?, key)
             .map_err(|error| {
                 let file = certificate.display();
                 let message = format!("cannot use the client certificate {file}: {error}");
@@ -202,25 +203,64 @@ fn has_issuer_of(path: &Path, chain: &[Certificate]) -> bool {
     authorities.any(|authority| chain.iter().any(|sent| sent.is_issued_by(&authority)))
 }
 
-fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let list: Vec<_> = CertificateDer::pem_file_iter(path)
-        .and_then(Iterator::collect::<Result<_, _>>)
-        .map_err(|error| {
-            let file = path.display();
-            TlsError::about(
-                path,
-                format!("cannot read certificates from {file}: {error}"),
-            )
-        })?;
-    if list.is_empty() {
-        let file = path.display();
-        Err(TlsError::about(
+/// Returns the certificates in the file that a setting names, at least one.
+fn named_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let file = path.display();
+    match read_certificates(path) {
+        Ok(list) if list.is_empty() => Err(TlsError::about(
             path,
             format!("{file} contains no certificate in PEM form"),
-        ))
-    } else {
-        Ok(list)
+        )),
+        Ok(list) => Ok(list),
+        Err(error) => Err(TlsError::about(
+            path,
+            format!("cannot read certificates from {file}: {error}"),
+        )),
     }
+}
+
+/// Reads all certificates in a PEM file.
+///
+/// # Errors
+/// If the file cannot be read, or a section of it is damaged.
+pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, pem::Error> {
+    let sections = pem_sections(&std::fs::read(path).map_err(pem::Error::Io)?);
+    CertificateDer::pem_slice_iter(&sections).collect()
+}
+
+/// Reads the private key in a PEM file.
+///
+/// # Errors
+/// If the file cannot be read, or has no private key that is not encrypted. The error is a message
+/// without the name of the file.
+pub fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
+    let sections = pem_sections(&std::fs::read(path).map_err(|error| error.to_string())?);
+    PrivateKeyDer::from_pem_slice(&sections).map_err(|error| {
+        // as a section of its own kind, or by a header in a section of the older kinds
+        if String::from_utf8_lossy(&sections).contains("ENCRYPTED") {
+            return "it is encrypted; `openssl pkey -in KEY -out NEW` removes the passphrase"
+                .into();
+        }
+        match error {
+            pem::Error::NoItemsFound => "it contains no private key in PEM form".into(),
+            error => error.to_string(),
+        }
+    })
+}
+
+/// Returns a PEM file in UTF-8 whose sections begin on lines of their own. A section after a byte
+/// order mark, or after another file that does not end with a line break, would be skipped without
+/// an error.
+fn pem_sections(file: &[u8]) -> Vec<u8> {
+    let text = match utf16_units(file) {
+        // `>` of PowerShell
+        Some(units) => String::from_utf16_lossy(&units),
+        // comments may have any encoding
+        None => String::from_utf8_lossy(file).into_owned(),
+    };
+    let text = text.replace('\u{feff}', "");
+    text.replace("----------BEGIN ", "-----\n-----BEGIN ")
+        .into()
 }
 
 #[cfg(test)]
@@ -254,5 +294,32 @@ mod tests {
         assert_ne!(key("anna\n1", "one"), key("anna", "1\none"));
         assert_ne!(key("anna", "one"), key("annao", "ne"));
         assert!(!format!("{:?}", key("anna", "hush")).contains("hush"));
+    }
+
+    #[test]
+    fn no_section_of_a_pem_file_is_skipped() {
+        let one = "-----BEGIN CERTIFICATE-----\nAAEC\n-----END CERTIFICATE-----";
+        let two = one.replace("AAEC", "AwQF");
+        let mark = '\u{feff}';
+        let utf16 = |text: &str| -> Vec<u8> {
+            let units = std::iter::once(0xfeff).chain(text.encode_utf16());
+            units.flat_map(u16::to_le_bytes).collect()
+        };
+        for file in [
+            format!("{one}\n{two}").into_bytes(),
+            format!("{one}{two}").into_bytes(),
+            format!("{mark}{one}{two}\r\n").into_bytes(),
+            format!("{one}\r\n{mark}{two}\n").into_bytes(),
+            format!("# -----BEGIN CERTIFICATE----- of\n{one}\n\n{two}").into_bytes(),
+            [&b"# \xfc\n"[..], one.as_bytes(), b"\n", two.as_bytes()].concat(),
+            utf16(&format!("{one}\r\n{two}\r\n")),
+        ] {
+            let sections = pem_sections(&file);
+            let read: Vec<_> = CertificateDer::pem_slice_iter(&sections)
+                .map(|read| read.unwrap().to_vec())
+                .collect();
+            let name = String::from_utf8_lossy(&file);
+            assert_eq!(read, [[0, 1, 2], [3, 4, 5]], "{name}");
+        }
     }
 }

@@ -77,7 +77,7 @@ pub use crate::body::{
     ByteStream, HttpResponse, RequestBody, inherit_upload_mark, read_for_upload, send_from_offset,
     stream_for_upload,
 };
-pub use crate::clients::{TlsError, TlsProfile};
+pub use crate::clients::{TlsError, TlsProfile, read_certificates, read_private_key};
 pub use crate::error::{DistributionError, ErrorKind, HttpError, host_port, redacted_url};
 pub use crate::exchange::HttpRequest;
 pub use crate::host_limiter::SlotClass;

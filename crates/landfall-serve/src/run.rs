@@ -13,12 +13,12 @@ use crate::verified_blobs::VerifiedBlobs;
 use crate::writable::{WritableStore, unusable_folder};
 use crate::{ServeOptions, ServedContent, ServerInfo, accept, api, blobs};
 use landfall_content::{BlobChain, MemoryBlobs};
+use landfall_http::{read_certificates, read_private_key};
 use landfall_model::report::Progress;
 use landfall_model::{DestinationMap, Failure, Limits, TargetRegistry, config};
 use rustls::client::verify_server_name;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::ServerName;
 use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use std::net::SocketAddr;
@@ -433,13 +433,11 @@ fn load_key(
     key: &Path,
     provider: &CryptoProvider,
 ) -> Result<Arc<CertifiedKey>, Failure> {
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(cert)
-        .and_then(Iterator::collect)
-        .map_err(|error| unusable(cert, error))?;
+    let chain = read_certificates(cert).map_err(|error| unusable(cert, error))?;
     if chain.is_empty() {
         return Err(unusable(cert, "it contains no certificate"));
     }
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(key, error))?;
+    let private = read_private_key(key).map_err(|why| unusable(key, why))?;
     CertifiedKey::from_der(chain, private, provider)
         .map(Arc::new)
         .map_err(|error| match error {
