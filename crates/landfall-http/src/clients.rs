@@ -6,10 +6,10 @@ use crate::proxy::{ProxyAccount, ProxyUrl};
 use crate::transport::{AddressScope, ClientKey, Transport};
 use crate::verifier::{Certificate, CertificateVerifier};
 use landfall_model::document::utf16_units;
-use landfall_model::{Digest, locked};
+use landfall_model::{Digest, locked, without_brackets};
 use reqwest::redirect::Policy;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Transport {
         if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
         }
-        let tls = key.tls.config().map_err(|error| {
+        let tls = key.tls.config_behind(route).map_err(|error| {
             HttpError::new(ErrorKind::Local, error.to_string()).caused_by(error)
         })?;
         // Redirects are followed by `Transport::follow`, which keeps `Authorization` at its host.
@@ -132,6 +132,11 @@ impl TlsProfile {
 
     /// Returns the configuration of rustls for this profile.
     pub(super) fn config(&self) -> Result<ClientConfig, TlsError> {
+        self.config_behind(None)
+    }
+
+    /// Returns the configuration of rustls for the host of this profile and the proxy before it.
+    pub(super) fn config_behind(&self, proxy: Option<&ProxyUrl>) -> Result<ClientConfig, TlsError> {
         // set explicitly: otherwise rustls uses the default provider of the process, which must
         // have been installed before
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -141,10 +146,14 @@ impl TlsProfile {
                 message: format!("cannot set up TLS: {error}"),
                 path: None,
             })?;
-        let verifier = if self.skip_verify {
-            CertificateVerifier::any(provider)
-        } else {
-            let mut named = Vec::new();
+        // The proxy gets an account, and `skipVerify` is about the host behind it.
+        let proxy = proxy.filter(|proxy| proxy.url.scheme() == "https");
+        let proxy_name = proxy.and_then(|proxy| {
+            let host = without_brackets(proxy.url.host_str()?).to_owned();
+            ServerName::try_from(host).ok()
+        });
+        let mut named = Vec::new();
+        if !self.skip_verify || proxy_name.is_some() {
             for path in &self.ca {
                 let added = named_certificates(path)?;
                 let (good, bad) =
@@ -160,8 +169,11 @@ impl TlsProfile {
                 }
                 named.extend(added);
             }
-            CertificateVerifier::new(named, provider)
-        };
+        }
+        let mut verifier = CertificateVerifier::new(named, provider);
+        if self.skip_verify {
+            verifier = verifier.only_of(proxy_name);
+        }
         // rustls calls any custom verifier dangerous; ours delegates to webpki unless `skipVerify`
         // is set
         let builder = builder
@@ -294,6 +306,20 @@ mod tests {
         assert_ne!(key("anna\n1", "one"), key("anna", "1\none"));
         assert_ne!(key("anna", "one"), key("annao", "ne"));
         assert!(!format!("{:?}", key("anna", "hush")).contains("hush"));
+    }
+
+    #[test]
+    fn the_authorities_of_an_https_proxy_are_read_although_the_host_needs_none() {
+        let profile = TlsProfile {
+            ca: vec!["/nowhere/ca.crt".into()],
+            skip_verify: true,
+            ..TlsProfile::default()
+        };
+        for (proxy, is_verified) in [("http://p.test:1", false), ("https://p.test:1", true)] {
+            let proxy = ProxyUrl::parse(proxy, "HTTPS_PROXY").unwrap();
+            let config = profile.config_behind(Some(&proxy));
+            assert_eq!(config.is_err(), is_verified);
+        }
     }
 
     #[test]

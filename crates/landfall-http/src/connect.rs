@@ -123,7 +123,12 @@ pub(super) async fn connect_to_proxy(
     let port = proxy.url.port_or_known_default().unwrap_or(80);
     let connection: Connection = Box::new(connect_tcp(host, port).await?);
     if proxy.url.scheme() == "https" {
-        return Ok(Box::new(handshake(connection, host, tls).await?));
+        // `skipVerify` is about the host behind the proxy
+        let tls = TlsProfile {
+            skip_verify: false,
+            ..tls.clone()
+        };
+        return Ok(Box::new(handshake(connection, host, &tls).await?));
     }
     Ok(connection)
 }

@@ -175,15 +175,10 @@ pub(super) fn unreachable_error(
         cause,
         is_connecting,
     } = failed;
-    // With a proxy, the only connection for http URLs is the one to the proxy; for https URLs, that
-    // connection is opened before the tunnel.
-    let before_tunnel = matches!(
-        find::<TunnelError>(cause),
-        Some(TunnelError::ConnectFailed(_))
-    );
-    let at_proxy = url.scheme() == "http" || before_tunnel;
     let words = match route {
-        Some(proxy) if is_connecting && at_proxy => no_proxy_connection(proxy, words),
+        Some(proxy) if is_connecting && is_to_proxy(url, cause) => {
+            no_proxy_connection(proxy, words)
+        }
         Some(proxy) => format!("through the proxy {}: {words}", proxy.address()),
         None => words.to_owned(),
     };
@@ -200,6 +195,16 @@ pub(super) fn unreachable_error(
         }
         _ => HttpError::new(ErrorKind::Network, words + &advice(url, route, cause)).at(url),
     }
+}
+
+/// Whether the failed connection of a request through a proxy is the one to the proxy itself. For
+/// http URLs there is no other; for https URLs, it is opened before the tunnel.
+fn is_to_proxy(url: &Url, cause: &(dyn std::error::Error + 'static)) -> bool {
+    let before_tunnel = matches!(
+        find::<TunnelError>(cause),
+        Some(TunnelError::ConnectFailed(_))
+    );
+    url.scheme() == "http" || before_tunnel
 }
 
 /// Returns the advice that the cause of a failure suggests; empty if it suggests none.
@@ -240,6 +245,7 @@ pub(super) fn certificate_error(
     error: &(dyn std::error::Error + 'static),
 ) -> Option<HttpError> {
     let host = host_port(url);
+    let at_proxy = route.filter(|_| is_to_proxy(url, error));
     let error = find::<rustls::Error>(error)?;
     let words = match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(other)) => {
@@ -247,9 +253,12 @@ pub(super) fn certificate_error(
             match (&untrusted.cause, route) {
                 // behind a proxy, an unknown issuer is most likely the proxy's own
                 (DistrustCause::Issuer { .. }, Some(proxy)) => format!(
-                    "{untrusted}; if the proxy {} intercepts TLS, save its certificate authority \
-                     as a file, and add to the site, under proxy: `ca: FILE.pem`{}",
-                    proxy.address(),
+                    "{untrusted}; {}save its certificate authority as a file, and add to the \
+                     site, under proxy: `ca: FILE.pem`{}",
+                    match at_proxy {
+                        Some(_) => String::new(),
+                        None => format!("if the proxy {} intercepts TLS, ", proxy.address()),
+                    },
                     // a `proxy` with only `ca` would disable the proxy of the environment
                     if proxy.source.starts_with("proxy.") {
                         ""
@@ -280,6 +289,10 @@ pub(super) fn certificate_error(
              /etc/containers/certs.d/{host}"
         ),
         _ => return None,
+    };
+    let words = match at_proxy {
+        Some(proxy) => no_proxy_connection(proxy, &words),
+        None => words,
     };
     Some(HttpError::new(ErrorKind::Local, words).at(url))
 }

@@ -92,35 +92,27 @@ impl std::error::Error for UntrustedCertificate {}
 /// Verifies certificates as rustls does; its errors contain an [`UntrustedCertificate`].
 #[derive(Debug)]
 pub(super) struct CertificateVerifier {
-    anchors: TrustAnchors,
+    verified: VerifiedHosts,
+    /// Created when the first certificate is verified, because reading the system's roots takes
+    /// some milliseconds that commands without TLS can save. `None` if there are no roots at all;
+    /// then nothing is trusted.
+    inner: OnceLock<Option<Arc<WebPkiServerVerifier>>>,
+    /// The authorities that are configured for this host. One of them may be the certificate of the
+    /// server itself: webpki does not accept an authority as a server, but a self-signed
+    /// certificate is both.
+    named: Vec<CertificateDer<'static>>,
     provider: Arc<CryptoProvider>,
 }
 
+/// The hosts whose certificates are verified.
 #[derive(Debug)]
-enum TrustAnchors {
-    /// Any certificate: only for hosts that the user named with `skipVerify`.
-    Any,
-    Roots {
-        /// Created when the first certificate is verified, because reading the system's roots takes
-        /// some milliseconds that commands without TLS can save. `None` if there are no roots at
-        /// all; then nothing is trusted.
-        inner: OnceLock<Option<Arc<WebPkiServerVerifier>>>,
-        /// The authorities that are configured for this host. One of them may be the certificate of
-        /// the server itself: webpki does not accept an authority as a server, but a self-signed
-        /// certificate is both.
-        named: Vec<CertificateDer<'static>>,
-    },
+enum VerifiedHosts {
+    All,
+    /// Only this host, if any: the user named the other one with `skipVerify`.
+    Only(Option<ServerName<'static>>),
 }
 
 impl CertificateVerifier {
-    /// Returns a verifier that accepts any certificate (`skipVerify`).
-    pub(super) fn any(provider: Arc<CryptoProvider>) -> CertificateVerifier {
-        CertificateVerifier {
-            anchors: TrustAnchors::Any,
-            provider,
-        }
-    }
-
     /// Returns a verifier that trusts the system's roots and the authorities `named` for this host,
     /// even if the server presents one of these as its own certificate.
     pub(super) fn new(
@@ -128,22 +120,26 @@ impl CertificateVerifier {
         provider: Arc<CryptoProvider>,
     ) -> CertificateVerifier {
         CertificateVerifier {
-            anchors: TrustAnchors::Roots {
-                inner: OnceLock::new(),
-                named,
-            },
+            verified: VerifiedHosts::All,
+            inner: OnceLock::new(),
+            named,
             provider,
+        }
+    }
+
+    /// Accepts any certificate of all hosts but `host` (`skipVerify`).
+    pub(super) fn only_of(self, host: Option<ServerName<'static>>) -> CertificateVerifier {
+        CertificateVerifier {
+            verified: VerifiedHosts::Only(host),
+            ..self
         }
     }
 
     /// Returns webpki's verifier with the system's roots and the named authorities; `None` if there
     /// is neither.
-    fn root_verifier(
-        &self,
-        named: &[CertificateDer<'static>],
-    ) -> Option<Arc<WebPkiServerVerifier>> {
+    fn root_verifier(&self) -> Option<Arc<WebPkiServerVerifier>> {
         let mut roots = system_roots().clone();
-        roots.add_parsable_certificates(named.iter().cloned());
+        roots.add_parsable_certificates(self.named.iter().cloned());
         // the builder fails only if there are no roots
         WebPkiServerVerifier::builder_with_provider(Arc::new(roots), self.provider.clone())
             .build()
@@ -189,10 +185,12 @@ impl ServerCertVerifier for CertificateVerifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         // `skipVerify`; the signatures of the handshake are still verified below
-        let TrustAnchors::Roots { inner, named } = &self.anchors else {
+        if let VerifiedHosts::Only(host) = &self.verified
+            && host.as_ref() != Some(server_name)
+        {
             return Ok(ServerCertVerified::assertion());
-        };
-        let inner = inner.get_or_init(|| self.root_verifier(named));
+        }
+        let inner = self.inner.get_or_init(|| self.root_verifier());
         let error = match inner {
             Some(inner) => {
                 match inner.verify_server_cert(
@@ -210,7 +208,7 @@ impl ServerCertVerifier for CertificateVerifier {
             None => CertificateError::UnknownIssuer,
         };
         // only an identical certificate counts; its key is then proven by the handshake
-        let error = if named.contains(end_entity) {
+        let error = if self.named.contains(end_entity) {
             match CertificateVerifier::check_named(end_entity, server_name, now) {
                 Ok(()) => return Ok(ServerCertVerified::assertion()),
                 Err(error) => error,
@@ -460,5 +458,28 @@ mod tests {
         for end in 0..made.der().len() {
             assert_eq!(Certificate::read(&made.der()[..end]), None, "{end}");
         }
+    }
+
+    #[test]
+    fn a_host_whose_certificate_is_not_verified_does_not_exempt_the_proxy() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let names = ["target.test", "proxy.test"].map(str::to_owned);
+        let params = rcgen::CertificateParams::new(names).unwrap();
+        let made = params.self_signed(&key).unwrap();
+        let accepts = |verifier: &CertificateVerifier, host: &str| {
+            let host = ServerName::try_from(host).unwrap();
+            let now = UnixTime::now();
+            let verified = verifier.verify_server_cert(made.der(), &[], &host, &[], now);
+            verified.is_ok()
+        };
+        let new = || {
+            let provider = Arc::new(rustls::crypto::ring::default_provider());
+            CertificateVerifier::new(Vec::new(), provider)
+        };
+        assert!(!accepts(&new(), "target.test"));
+        let all = new().only_of(None);
+        assert!(accepts(&all, "target.test") && accepts(&all, "proxy.test"));
+        let behind = new().only_of(ServerName::try_from("Proxy.test").ok());
+        assert!(accepts(&behind, "target.test") && !accepts(&behind, "proxy.test"));
     }
 }
