@@ -58,6 +58,8 @@ struct EmulatorState {
     count: u64,
     /// Whether a part gets another etag each time it is uploaded, as with SSE-KMS.
     has_random_etags: bool,
+    /// Whether a proxy marks the etags of responses as weak.
+    has_weak_etags: bool,
     /// Whether the bucket was removed.
     is_removed: bool,
     /// How many responses to GET are still to break off in the middle.
@@ -86,6 +88,11 @@ impl Emulator {
     /// From now on, gives each part another etag, even if its bytes are the same.
     pub fn randomize_etags(&self) {
         self.stored().has_random_etags = true;
+    }
+
+    /// From now on, marks the etags in headers as weak, as a proxy that may compress the bodies.
+    pub fn weaken_etags(&self) {
+        self.stored().has_weak_etags = true;
     }
 
     /// Removes the bucket. All requests are refused from now on.
@@ -239,7 +246,11 @@ impl HttpService for EmulatorClient {
                 (self.hook)(moment).await.then_some(()).ok_or_else(killed)
             };
             pass_hook().await?;
-            let response = self.emulator.stored().respond(&head, &body);
+            let mut response = self.emulator.stored().respond(&head, &body);
+            let is_weak = self.emulator.stored().has_weak_etags;
+            if is_weak && let Some(etag) = response.headers_mut().get_mut("etag") {
+                *etag = format!("W/{}", etag.to_str().unwrap()).parse().unwrap();
+            }
             // once more, so that an actor can be killed after its request has taken effect
             pass_hook().await?;
             let is_cut = head.method == Method::GET && self.emulator.stored().take_cut();

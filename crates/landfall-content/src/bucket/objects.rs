@@ -498,6 +498,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn conditions_hold_behind_a_proxy_that_marks_etags_as_weak() {
+        let emulator = Emulator::default();
+        emulator.weaken_etags();
+        emulator.put("key", "content");
+        let bucket = emulator.bucket(0, Arc::new(|_| Box::pin(async { true })));
+        let object = bucket.head("key").await.unwrap().unwrap();
+        let part = bucket.stream_object(&object, 1..7).await.unwrap();
+        let part: Vec<Bytes> = part.try_collect().await.unwrap();
+        assert_eq!(part.concat(), b"ontent");
+        let mut version = object.version();
+        for new in ["first", "second"] {
+            let condition = PutCondition::IfSame(version);
+            match bucket.put("key", new.into(), &condition).await.unwrap() {
+                PutOutcome::Written(written) => version = written,
+                PutOutcome::Refused => panic!("{new} was refused"),
+            }
+        }
+    }
+
+    #[tokio::test]
     async fn a_missing_bucket_differs_from_a_missing_object_if_the_response_says_so() {
         let emulator = Emulator::default();
         let bucket = emulator.bucket(0, Arc::new(|_| Box::pin(async { true })));

@@ -1,9 +1,10 @@
-//! Adds features of the protocols that the crate `object_store` lacks: conditional deletion, and
-//! listings with keys that are not valid paths for the crate.
+//! Adds features of the protocols that the crate `object_store` lacks: conditional deletion,
+//! listings with keys that are not valid paths for the crate, and etags that a proxy changed.
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{HeaderName, HeaderValue, Method};
+use http::header::ETAG;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use http_body_util::{BodyExt, Limited};
 use object_store::client::{
     ClientOptions, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
@@ -59,7 +60,9 @@ impl<S: HttpService> HttpService for ProtocolFixes<S> {
                 request.headers_mut().insert(GENERATION, generation);
             }
             if !is_listing(request.uri().query().unwrap_or_default()) {
-                return self.0.call(request).await;
+                let mut response = self.0.call(request).await?;
+                restore_etag(response.headers_mut());
+                return Ok(response);
             }
             let mut attempt = 1;
             loop {
@@ -84,6 +87,18 @@ impl<S: HttpService> HttpService for ProtocolFixes<S> {
                 }
             }
         })
+    }
+}
+
+/// Replaces a weak etag by that of the store, which is strong. A proxy marks the etags of bodies as
+/// weak that it may compress, and `If-Match` never holds for a weak one (RFC 9110, 13.1.1).
+fn restore_etag(headers: &mut HeaderMap) {
+    let strong = headers.get(ETAG).and_then(|etag| {
+        let strong = etag.as_bytes().strip_prefix(b"W/")?;
+        HeaderValue::from_bytes(strong).ok()
+    });
+    if let Some(strong) = strong {
+        headers.insert(ETAG, strong);
     }
 }
 
