@@ -90,6 +90,22 @@ fn a_list_of_refs_that_breaks_off_is_requested_again() {
 }
 
 #[test]
+fn the_refs_at_a_destination_are_requested_again_if_they_break_off() {
+    let Some((_server, place)) = sample("ref: main") else {
+        return;
+    };
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    let site = GitServer::new().unwrap();
+    site.create("team/platform.git");
+    site.set(GitServerBehavior {
+        cut_advertisements: 3,
+        ..GitServerBehavior::default()
+    });
+    place.ok(&["push", "--git-to", &site.url("")]);
+}
+
+#[test]
 fn media_types_may_have_another_case_and_parameters() {
     let Some((server, place)) = sample("ref: main") else {
         return;

@@ -40,6 +40,9 @@ pub struct GitServerBehavior {
     pub cut_packs: usize,
     /// The number of lists of refs that are still to be cut off after 100 bytes.
     pub cut_lists: usize,
+    /// The number of first answers of a service that are still to be cut off after 35 bytes, which
+    /// is after the name of the service for pushes.
+    pub cut_advertisements: usize,
     /// Whether the first answer to each request is cut off in the middle. Unlike the other answers
     /// that are cut off, it has a `Content-Length`.
     pub cut_first_answers: bool,
@@ -408,6 +411,7 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
         let (cuts, at) = match (is_fetch, is_list) {
             (true, _) => (Some(&mut behavior.cut_packs), 10_000),
             (_, true) => (Some(&mut behavior.cut_lists), 100),
+            _ if path.ends_with("/info/refs") => (Some(&mut behavior.cut_advertisements), 35),
             _ => (None, 0),
         };
         match cuts {

@@ -9,7 +9,7 @@ use futures_util::{FutureExt, StreamExt};
 use landfall_git::{
     GitError, GitPackPlan, MAX_ADVERTISEMENT, ObjectDatabase, ObjectId, PackStream,
     ReceiveAdvertisement, RefListStream, RefUpdate, RemoteRef, check_advertisement, check_report,
-    fetch_request, ls_refs_request, write_pack,
+    fetch_request, is_whole_advertisement, ls_refs_request, write_pack,
 };
 use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpResponse, RequestBody};
 use landfall_model::{Algorithm, Digest, HashedStream, Limits};
@@ -154,7 +154,7 @@ impl<'a> GitRemote<'a> {
                 start.extend_from_slice(&bytes.map_err(BodyFailure::reading)?);
             }
             drop(body);
-            check_advertisement(&start).map_err(|error| git_error(error).at(&listed))?;
+            check_advertisement(&start).map_err(|error| unusable(error, &start, &listed))?;
             Ok(GitRemote {
                 sessions,
                 url,
@@ -177,6 +177,20 @@ impl<'a> GitRemote<'a> {
         let response = send_with_account(self.sessions, &request, fault.as_ref()).await?;
         expect_answer(response, SERVICE, "result").await
     }
+}
+
+/// The failure of the first answer of a server, `message`, which cannot be used.
+fn unusable(error: GitError, message: &[u8], listed: &Url) -> BodyFailure<HttpError> {
+    let is_final = match error {
+        // what follows the server's own error, or the limit, is not read
+        GitError::Remote(_) | GitError::TooLarge { .. } => true,
+        GitError::Unsupported(_) if message.len() >= MAX_ADVERTISEMENT => true,
+        _ => is_whole_advertisement(message),
+    };
+    if is_final {
+        return BodyFailure::Final(git_error(error).at(listed));
+    }
+    cut_off(GitError::Protocol("the answer is cut off".into()), listed)
 }
 
 /// The URL of `service`, if the request for the list of refs at `requested` was answered at
@@ -255,7 +269,7 @@ pub async fn pushed_refs(sessions: &RegistrySessions, url: &str) -> Result<GitRe
         let bytes = response.bytes(limits.git_ref_list_bytes).await;
         let bytes = bytes.map_err(BodyFailure::reading)?;
         let advertisement = ReceiveAdvertisement::parse(&bytes, limits.git_refs)
-            .map_err(|error| git_error(error).at(&listed))?;
+            .map_err(|error| unusable(error, &bytes, &listed))?;
         Ok(GitReceiver {
             advertisement,
             answered,

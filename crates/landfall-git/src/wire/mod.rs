@@ -256,6 +256,22 @@ impl PackStreamState {
 /// may be longer.
 pub const MAX_ADVERTISEMENT: usize = 1 << 20;
 
+/// Whether a server's list of refs or capabilities has its last packet. Without a `Content-Length`,
+/// only that shows that it was not cut off.
+pub fn is_whole_advertisement(message: &[u8]) -> bool {
+    let mut is_whole = false;
+    let mut is_head = false;
+    for packet in Packets::new(message) {
+        let Ok(packet) = packet else {
+            return false;
+        };
+        // the name of the service, which version 2 lacks, is followed by a flush packet too
+        is_whole = packet == Packet::Flush && !is_head;
+        is_head = matches!(packet, Packet::Data(data) if data.starts_with(b"# service="));
+    }
+    is_whole
+}
+
 /// Checks that a server speaks version 2 of the protocol, and that its repository uses SHA-1.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! Pushing to a server: the refs that it has, the requested changes, and the server's report
 //! (gitprotocol-pack, "Pushing Data To a Server").
 
-use super::{Packet, Packets, push_data, push_flush};
+use super::{Packet, Packets, is_whole_advertisement, push_data, push_flush};
 use crate::GitError;
 use crate::object::{ObjectId, is_ref_name};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,8 +30,8 @@ impl ReceiveAdvertisement {
     /// Reads the answer of a server, at most `most` refs.
     ///
     /// # Errors
-    /// If the answer is not valid, has more than `most` refs, or does not offer to report the
-    /// result of a push.
+    /// If the answer is not valid or is cut off, has more than `most` refs, or does not offer to
+    /// report the result of a push.
     pub fn parse(message: &[u8], most: usize) -> Result<ReceiveAdvertisement, GitError> {
         let mut found = ReceiveAdvertisement::default();
         for packet in Packets::new(message) {
@@ -56,6 +56,9 @@ impl ReceiveAdvertisement {
                     limit: most as u64,
                 });
             }
+        }
+        if !is_whole_advertisement(message) {
+            return Err(GitError::Protocol("the answer is cut off".into()));
         }
         if found.has("report-status") {
             return Ok(found);
@@ -182,6 +185,23 @@ mod tests {
                 .is_empty()
         );
         assert!(ReceiveAdvertisement::parse(b"0000", 9).is_err());
+    }
+
+    #[test]
+    fn refs_that_are_cut_off_are_an_error() {
+        let mut message = Vec::new();
+        push_text(&mut message, "# service=git-receive-pack");
+        push_flush(&mut message);
+        push_text(&mut message, &format!("{ID} refs/heads/a\0report-status"));
+        push_text(&mut message, &format!("{ID} refs/heads/b"));
+        push_flush(&mut message);
+        for end in 0..message.len() {
+            let cut = &message[..end];
+            assert!(!is_whole_advertisement(cut), "{end}");
+            assert!(ReceiveAdvertisement::parse(cut, 9).is_err(), "{end}");
+        }
+        let whole = ReceiveAdvertisement::parse(&message, 9).unwrap();
+        assert_eq!(whole.refs.len(), 2);
     }
 
     #[test]
