@@ -145,7 +145,8 @@ pub fn audit_text(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<File
     if Path::new(file).file_name() == Some(OsStr::new("values.schema.json")) {
         // a locked URL, or a similar one, was found already
         let mut schemas = schema_findings(text, inventory);
-        schemas.retain(|schema| findings.iter().all(|one| one.reference != schema.reference));
+        let found: BTreeSet<&str> = findings.iter().map(|one| &*one.reference).collect();
+        schemas.retain(|schema| !found.contains(&*schema.reference));
         findings.extend(schemas);
     }
     let found = findings.into_iter().map(|finding| FileFinding {

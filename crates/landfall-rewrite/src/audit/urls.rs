@@ -7,6 +7,7 @@ use landfall_item::schema_urls;
 use landfall_model::document::LineIndex;
 use landfall_model::report::count_of;
 use landfall_model::{Limits, redact_urls};
+use std::collections::HashMap;
 
 /// Characters that end a URL in a text.
 const ENDS: [char; 14] = [
@@ -94,9 +95,21 @@ pub(super) fn findings(
 /// fails unless it does not validate.
 pub(super) fn schema_findings(text: &str, inventory: &Inventory<'_>) -> Vec<AuditFinding> {
     let lines = LineIndex::new(text);
-    let findings = schema_urls(text).into_iter().map(|url| {
+    let urls = schema_urls(text);
+    // found together: a search for each of many URLs would take quadratic time
+    let mut starts: HashMap<&str, usize> = HashMap::new();
+    let mut start = 0;
+    for string in text.split('"') {
+        let url = string.split('#').next().unwrap_or_default();
+        if urls.contains(url) {
+            starts.entry(url).or_insert(start);
+        }
+        start += string.len() + 1;
+    }
+    let findings = urls.into_iter().map(|url| {
         // a relative reference, or one in other letters, is not in the text
-        let (line, column) = text.find(&url).map_or((1, 1), |at| lines.line_column(at));
+        let start = starts.get(&*url);
+        let (line, column) = start.map_or((1, 1), |at| lines.line_column(*at));
         let coverage = match inventory.urls().item(&url) {
             Some(item) => LockCoverage::Held {
                 item: item.to_owned(),
@@ -207,6 +220,30 @@ mod tests {
         for one in ["https://", "https://a/$B/"] {
             assert_linear(2_000, |count| drop(found(&one.repeat(count))));
         }
+    }
+
+    #[test]
+    fn the_urls_of_a_schema_are_found_in_linear_time() {
+        let lock = lock();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        let found = |text: &str| schema_findings(text, &inventory);
+        let text = "{\"title\": \"of https://a.test/x\",\n\
+                    \"$ref\": \"https://a.test/x#/y\", \"$schema\": \"https://A.test\"}";
+        let found_at: Vec<_> = found(text)
+            .into_iter()
+            .map(|one| (one.reference, one.line, one.column))
+            .collect();
+        // the URL in other letters is not in the text
+        let expected = [("https://a.test/", 1, 1), ("https://a.test/x", 2, 10)];
+        assert_eq!(
+            found_at,
+            expected.map(|(url, line, column)| (url.to_owned(), line, column))
+        );
+        assert_linear(2_000, |count| {
+            let references = (0..count).map(|at| format!("{{\"$ref\": \"https://{at}.test/x\"}}"));
+            let references: Vec<_> = references.collect();
+            drop(found(&format!("{{\"allOf\": [{}]}}", references.join(","))));
+        });
     }
 
     #[test]
