@@ -136,10 +136,12 @@ pub fn site_proxy_accounts(
 
 /// Reads a file that the variable or site key `setting` names.
 pub(super) fn read_named(path: &Path, setting: &str) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|error| {
+    let text = std::fs::read_to_string(path).map_err(|error| {
         let path = path.display();
         Failure::usage(format!("{setting}: cannot read {path}: {error}"))
-    })
+    })?;
+    // some editors write a byte order mark, which would become a part of a user name
+    Ok(text.trim_start_matches('\u{feff}').to_owned())
 }
 
 /// Reads user name, password and their source from a `credentials` entry of the site. Fails with

@@ -299,6 +299,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_byte_order_mark_is_not_a_part_of_the_user_name() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("account"), "\u{feff}me:p:w\r\n").unwrap();
+        let site = "apiVersion: landfall/v1\nkind: Site\n\
+                    upstreams: {quay.io: {credentials: {file: account}}}\n";
+        let site = Site::parse(&dir.path().join("site.yaml"), site).unwrap();
+        let keychain = Keychain::load(Some(&site), |_| None).unwrap();
+        let found = user(&keychain, "quay.io", "x").await;
+        assert_eq!(found.as_deref(), Some("me:p:w"));
+    }
+
+    #[tokio::test]
     async fn the_auth_file_that_the_site_names_for_a_repository_is_searched_first() {
         let dir = tempfile::tempdir().unwrap();
         let auths = |users: &[(&str, &str)]| {
