@@ -152,10 +152,13 @@ fn config_value(first: &str, lines: &mut NumberedLines<'_>) -> Option<String> {
 pub(crate) struct SubmoduleEntry {
     pub(crate) path: Option<String>,
     pub(crate) url: Option<String>,
+    /// Whether the submodule has `update = none`.
+    is_skipped: bool,
 }
 
 /// Reads `.gitmodules`. The submodules are sorted by their names; later values replace earlier
-/// ones. Other sections and keys are ignored.
+/// ones. Other sections and keys are ignored, and so are submodules with `update = none`, which
+/// `git clone --recurse-submodules` skips.
 pub(crate) fn parse_gitmodules(text: &str) -> Result<Vec<SubmoduleEntry>, String> {
     let mut entries: BTreeMap<String, SubmoduleEntry> = BTreeMap::new();
     for found in parse_config(text)? {
@@ -166,10 +169,12 @@ pub(crate) fn parse_gitmodules(text: &str) -> Result<Vec<SubmoduleEntry>, String
         match found.key.as_str() {
             "path" => entry.path = found.value,
             "url" => entry.url = found.value,
+            "update" => entry.is_skipped = found.value.as_deref() == Some("none"),
             _ => {}
         }
     }
-    Ok(entries.into_values().collect())
+    let entries = entries.into_values();
+    Ok(entries.filter(|entry| !entry.is_skipped).collect())
 }
 
 /// What the `.lfsconfig` of a commit says about the server of its large files.
@@ -328,6 +333,7 @@ mod tests {
         let entry = |path: &str, url: &str| SubmoduleEntry {
             path: Some(path.into()),
             url: Some(url.into()),
+            is_skipped: false,
         };
         assert_eq!(
             entries,
@@ -343,6 +349,15 @@ mod tests {
         ] {
             assert!(parse_gitmodules(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_submodule_that_git_does_not_update_is_skipped() {
+        let text = "[submodule \"a\"]\npath = a\nurl = ../a.git\nupdate = none\n\
+                    [submodule \"b\"]\npath = b\nurl = ../b.git\nupdate = merge\n";
+        let entries = parse_gitmodules(text).unwrap();
+        assert_eq!(entries.len(), 1, "{entries:?}");
+        assert_eq!(entries[0].path.as_deref(), Some("b"));
     }
 
     #[test]
