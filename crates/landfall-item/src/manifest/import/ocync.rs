@@ -1,7 +1,10 @@
 //! `ocync`: its configuration, as documented in clowdhaus/ocync, docs/src/content/configuration.md.
 
 use super::imported::{ImportPosition, ImportSource, ImportedItems, ImportedSelector};
-use super::yaml::{documents, list, map, mapping as mapping_of, note_other_keys, text, texts};
+use super::yaml::{
+    NO_VARIANTS, documents, list, map, mapping as mapping_of, note_other_keys, range_of, text,
+    texts,
+};
 use landfall_model::document::Diagnostic;
 use landfall_model::{VersionSelection, after_web_scheme};
 use regex_lite::Regex;
@@ -154,15 +157,12 @@ impl TagRules {
             (Some(range), Ok(_)) if has_all => {
                 let all_globs = self.excluded.iter().chain(&self.excluded_by_default);
                 if !patterns.is_empty() || !all_globs.clone().any(|glob| glob == VARIANTS) {
-                    lost = Some(
-                        "a range selects no variants of versions, such as 1.2.3-alpine; if you need \
-                         some, add an entry with a pattern",
-                    );
+                    lost = Some(NO_VARIANTS);
                 }
                 // a version without a variant has no dash
                 let of_versions =
                     all_globs.filter(|glob| !glob.contains('-') || glob.contains('['));
-                selectors.push((range_of(range), expressions(of_versions)));
+                selectors.push((range_of(range.split(',')), expressions(of_versions)));
             }
             (Some(_), Ok(_)) => {
                 lost = Some("a range selects only versions such as 1.2.3; write a pattern");
@@ -319,25 +319,6 @@ fn pattern_of(globs: &[&String]) -> String {
     }
     let all: Vec<String> = globs.iter().map(|glob| expression(glob)).collect();
     format!("^({})$", all.join("|"))
-}
-
-/// The range as a manifest writes it. For ocync, `<=1.9` is `<=1.9.0`; for landfall, it includes
-/// 1.9.5.
-fn range_of(text: &str) -> String {
-    let bounds = text.split(',').map(|bound| {
-        let bound = bound.trim();
-        let digits = bound
-            .find(|c: char| c.is_ascii_alphanumeric())
-            .unwrap_or(bound.len());
-        let (operator, version) = bound.split_at(digits);
-        let mut version = version.to_owned();
-        if !matches!(operator.trim(), ">=" | "<") {
-            let numbers = version.split('.').count();
-            version.push_str(&".0".repeat(3_usize.saturating_sub(numbers)));
-        }
-        format!("{}{version}", operator.trim())
-    });
-    bounds.collect::<Vec<_>>().join(" ")
 }
 
 /// Whether one of `expressions` matches `tag`.

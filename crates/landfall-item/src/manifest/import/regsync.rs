@@ -2,11 +2,12 @@
 
 use super::imported::{ImportPosition, ImportSource, ImportedItems, ImportedSelector};
 use super::yaml::{
-    documents, list, mapping, mapping_at, note_other_keys, scalar, text, texts, whole_tag_pattern,
+    NO_VARIANTS, documents, list, mapping, mapping_at, note_other_keys, range_of, scalar, text,
+    texts, whole_tag_pattern,
 };
-use landfall_model::ImageRef;
 use landfall_model::document::Diagnostic;
 use landfall_model::report::count_of;
+use landfall_model::{ImageRef, VersionSelection};
 use regex_lite::Regex;
 use serde_yaml::Mapping;
 
@@ -127,22 +128,36 @@ fn read_tags(
         except: denied.clone(),
         newest: None,
     };
-    let ranges = texts(tags, "semverRange");
+    let mut ranges = texts(tags, "semverRange");
+    // as regsync does
+    ranges.retain(|range| !range.is_empty());
     let allowed = texts(tags, "allow");
     if allowed.is_empty() && ranges.is_empty() {
         // without a rule, regsync copies all tags
         return imported.select(at, selector("^(.*)$".into()), platforms);
     }
-    if !allowed.is_empty() && !ranges.is_empty() {
+    let denials = denied.iter().filter_map(|one| Regex::new(one).ok());
+    let denials: Vec<Regex> = denials.collect();
+    let is_denied = |tag: &str| denials.iter().any(|one| one.is_match(tag));
+    if !ranges.is_empty() && allowed.iter().all(|one| matches_versions_only(one)) {
+        // one rule, because a manifest must not have a tag twice
+        let ranges: Vec<String> = ranges
+            .iter()
+            .map(|range| range_of(range.split_whitespace()))
+            .collect();
+        let select = ranges.join(" || ");
+        let has_variants = allowed.is_empty() && !is_denied(VARIANT);
+        if has_variants && VersionSelection::new(&select).is_ok() {
+            let why = format!("tags by the rule {select}: {NO_VARIANTS}");
+            imported.not_imported(at, from, &why);
+        }
+        return imported.select(at, selector(select), platforms);
+    }
+    if !ranges.is_empty() {
+        // without the range, more tags are selected; without `allow`, it would be even more
         let note = format!("{from}: `semverRange` is not imported, because there is `allow`, too");
         imported.note(at, &note);
     }
-    // without the range, more tags are selected; without `allow`, it would be even more
-    for range in ranges.into_iter().filter(|_| allowed.is_empty()) {
-        imported.select(at, selector(range), platforms);
-    }
-    let denials = denied.iter().filter_map(|one| Regex::new(one).ok());
-    let denials: Vec<Regex> = denials.collect();
     for tag in allowed {
         // A dot matches any character, but people who write `v1.2.3` want this one tag. As a rule,
         // each tag would need a look-up before the manifest can be locked.
@@ -151,10 +166,29 @@ fn read_tags(
             .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
         if !is_tag {
             imported.select(at, selector(whole(&tag)), platforms);
-        } else if !denials.iter().any(|one| one.is_match(&tag)) {
+        } else if !is_denied(&tag) {
             imported.image(at, &format!("{from}:{tag}"), platforms);
         }
     }
+}
+
+/// A tag with a suffix that no expression names.
+const VARIANT: &str = "1.2.3-x.1";
+
+/// Whether an expression matches versions with any numbers, but no tags with a suffix: a range
+/// selects only such versions anyway.
+fn matches_versions_only(expression: &str) -> bool {
+    let forms = [
+        ["3.4.5", "10.20.30"],
+        ["v3.4.5", "v10.20.30"],
+        ["3.4", "10.20"],
+        ["v3.4", "v10.20"],
+    ];
+    let others = ["latest", "main", "v1.2.3-x.1", VARIANT];
+    Regex::new(&whole(expression)).is_ok_and(|pattern| {
+        let is_match = |tag: &&str| pattern.is_match(tag);
+        forms.iter().any(|form| form.iter().all(is_match)) && !others.iter().any(is_match)
+    })
 }
 
 /// The expression as a pattern for a whole tag, with a group that orders the tags.
@@ -218,6 +252,10 @@ sync:
 - {source: h.test/listed, type: repository, tags: {allow: [v1.2.3, v1.3.0-rc1, latest], deny: ['.*-rc\d', '(?P<']}}
 - {source: h.test/bad, type: repository, tagSets: [{semverRange: ['latest']}, {allow: ['(?P<']}]}
 - {source: h.test/both, type: repository, tags: {semverRange: ['>=1'], allow: ['1|2.*']}}
+- source: h.test/form
+  type: repository
+  tags: {semverRange: ['>1.9 <3', '', '>=v4'], allow: ['v?\d+\.\d+(\.\d+)?']}
+- {source: h.test/plain, type: repository, tags: {semverRange: ['<=1.9'], deny: ['.*-.*']}}
 ";
         let imported = import("regsync", text).unwrap();
         let made = manifest_of(&imported, "m", "a title");
@@ -228,11 +266,16 @@ sync:
             r#"  - {repo: "docker.io/library/alpine", select: "^(3\\.\\d+)$"}"#,
             r#"  - {repo: "h.test/all", select: "^(.*)$", except: ["^(nightly)$"]}"#,
             r#"  - {repo: "h.test/both", select: "^(.*(?:^1|2.*$).*)$"}"#,
+            r#"  - {repo: "h.test/form", select: ">1.9.0 <3 || >=v4"}"#,
+            r#"  - {repo: "h.test/plain", select: "<=1.9.0", except: ["^(.*-.*)$"]}"#,
             r#"  - {repo: "quay.io/a/ranges", select: ">=1.2.0 <2", except: ["^(1.3.*)$", "^(.*-rc\\.\\d+)$"], platforms: [linux/amd64]}"#,
         ] {
             assert!(made.contains(line), "{line}: {made}");
         }
-        assert_eq!(imported.not_imported.len(), 2, "{imported:?}");
+        assert_eq!(imported.not_imported.len(), 3, "{imported:?}");
+        // regsync also selects 1.2.3-alpine
+        let variants = "quay.io/a/ranges: tags by the rule >=1.2.0 <2: a range selects no variants";
+        assert!(imported.not_imported[0].contains(variants), "{imported:?}");
         assert_eq!(imported.notes.len(), 1, "{imported:?}");
         assert!(!made.contains("v1.3.0-rc1"), "{made}");
     }

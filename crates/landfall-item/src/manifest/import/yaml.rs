@@ -118,6 +118,29 @@ pub(super) fn whole_tag_pattern(pattern: &str) -> String {
     }
 }
 
+/// Why tags are lost if a range of the other tool selects tags with a suffix, too.
+pub(super) const NO_VARIANTS: &str = "a range selects no variants of versions, such as \
+                                      1.2.3-alpine; if you need some, add an entry with a pattern";
+
+/// The range with these bounds, as a manifest writes it. For the other tool, missing numbers of a
+/// bound are 0, so that `<=1.9` is `<=1.9.0`; in a manifest, it includes 1.9.5.
+pub(super) fn range_of<'b>(bounds: impl IntoIterator<Item = &'b str>) -> String {
+    let bounds = bounds.into_iter().map(|bound| {
+        let bound = bound.trim();
+        let digits = bound
+            .find(|c: char| c.is_ascii_alphanumeric())
+            .unwrap_or(bound.len());
+        let (operator, version) = bound.split_at(digits);
+        let mut version = version.to_owned();
+        if !matches!(operator.trim(), ">=" | "<") {
+            let numbers = version.split('.').count();
+            version.push_str(&".0".repeat(3_usize.saturating_sub(numbers)));
+        }
+        format!("{}{version}", operator.trim())
+    });
+    bounds.collect::<Vec<_>>().join(" ")
+}
+
 /// Whether `pattern` has a `|` outside of groups and classes.
 fn has_alternatives(pattern: &str) -> bool {
     let mut depth = 0usize;
