@@ -7,7 +7,9 @@ mod tkg_import;
 
 use self::platforms::{RequiredNames, check_required_names};
 use self::registry::{RegistrySite, check_registry};
-use crate::document::{self, Diagnostic, SignatureRule, YamlNode, read_text_input};
+use crate::document::{
+    self, Diagnostic, ReadAll, SignatureRule, SourceText, YamlNode, read_all, read_text_input,
+};
 use crate::{
     Consumer, DestinationMap, DestinationRules, Digest, Failure, TargetRegistry, upstream_host,
 };
@@ -113,7 +115,11 @@ impl Site {
         let name = file.display().to_string();
         let digest = Digest::sha256(text.as_bytes());
         let text = text.trim_start_matches('\u{feff}');
-        let mut site: Site = document::read(&name, text)?;
+        let ReadAll { value, faults, .. } =
+            read_all::<Site>(&SourceText::yaml(name.clone(), text.to_owned()));
+        let Some(mut site) = value.filter(|_| faults.is_empty()) else {
+            return Err(faults.into());
+        };
         if let Some(registry) = &site.registry {
             check_registry(registry, &name, text)?;
         }
@@ -121,8 +127,8 @@ impl Site {
         site.upstreams = upstreams_by_host(site.upstreams, &name, text)?;
         // values are written into lines of rendered files: a line feed could add another line
         let errors = document::control_characters(&name, text, &[]);
-        if let Some(error) = errors.into_iter().next() {
-            return Err(Box::new(error).into());
+        if !errors.is_empty() {
+            return Err(errors.into());
         }
         site.folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
         site.file = file.into();
@@ -471,6 +477,38 @@ names: ["*.seed.example.com", {dns: [a.example.com], certificate: [b.example.com
 upstreams:
   quay.io: {mirror: "http://127.0.0.1:5001/quay", maxConcurrent: 8}
 "#;
+
+    #[test]
+    fn all_errors_of_a_site_are_reported_from_top_to_bottom() {
+        let messages = |text: &str| {
+            let failure = Site::parse(Path::new("s.yaml"), text).unwrap_err();
+            let lines = failure.message.lines();
+            let lines = lines.filter_map(|line| line.strip_prefix("s.yaml:"));
+            lines.map(str::to_owned).collect::<Vec<_>>().join("; ")
+        };
+        for (text, expected) in [
+            (
+                "apiVersion: landfall/v2\nkind: Site\nregistry:\n  adress: 172.20.0.2:5000\n  \
+                 plainHttp: true\nupstreams: {h.test: {miror: x, maxConcurrent: x}}\nprxy: 1\n",
+                "1:13: error: `landfall/v2` is not allowed here; 4:3: error: unknown key `adress`; \
+                 5:3: error: unknown key `plainHttp`; 6:22: error: unknown key `miror`; \
+                 6:47: error: this should be a whole number; \
+                 7:1: error: unknown key `prxy`",
+            ),
+            (
+                "# a site\nkind: Site\nfiles: [a]\n",
+                "2:1: error: the key `apiVersion` is missing here; \
+                 3:8: error: this should be a string",
+            ),
+            (
+                "apiVersion: landfall/v1\nkind: Sitee\nregistry: {}\n",
+                "2:7: error: `Sitee` is not allowed here; \
+                 3:11: error: the key `address` is missing here",
+            ),
+        ] {
+            assert_eq!(messages(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn control_characters_are_refused() {

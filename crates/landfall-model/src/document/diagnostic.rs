@@ -130,6 +130,16 @@ impl From<Box<Diagnostic>> for Failure {
     }
 }
 
+impl From<Vec<Diagnostic>> for Failure {
+    /// The failure with all errors of one document, from its first line to its last.
+    fn from(mut diagnostics: Vec<Diagnostic>) -> Failure {
+        // keys are checked before values, but people read a file from top to bottom
+        diagnostics.sort_by_key(|diagnostic| diagnostic.span.start);
+        let all: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
+        Failure::usage(all.join("\n\n"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -96,16 +96,20 @@ pub fn read_all<T: DeserializeOwned>(text: &Rc<SourceText>) -> ReadAll<T> {
         } else {
             document_roots(&remaining).unwrap_or_default()
         };
-        let skipped = roots
-            .first()
+        let root = roots.first();
+        // a key that the document itself lacks is the last error: its parts are read before
+        let absent = missing_key(&fault).filter(|_| is_at_start(root, fault.span.start));
+        let skipped = root
+            .filter(|_| absent.is_none())
             .and_then(|root| faulty_part(root, &remaining, &fault))
             .filter(|part| !remaining[part.clone()].trim().is_empty());
         // an error that only appears because a part was skipped before is not reported
         let is_in_skipped = original.get(fault.span.clone()) != remaining.get(fault.span.clone());
-        let follows = is_in_skipped
-            || skipped
-                .as_ref()
-                .is_some_and(|part| is_misspelt(&faults, part, &fault));
+        let was_there = absent.is_some_and(|key| text.root.key_span(key).is_some());
+        let is_misspelt = skipped
+            .as_ref()
+            .is_some_and(|part| is_misspelt(&faults, part, &fault));
+        let follows = !faults.is_empty() && (is_in_skipped || was_there || is_misspelt);
         if !follows {
             faults.push(Diagnostic {
                 text: original.to_owned(),
@@ -128,14 +132,27 @@ pub fn read_all<T: DeserializeOwned>(text: &Rc<SourceText>) -> ReadAll<T> {
     }
 }
 
+/// The key whose absence is the error `fault`.
+fn missing_key(fault: &Diagnostic) -> Option<&str> {
+    let rest = fault.message.strip_prefix("the key `")?;
+    rest.strip_suffix("` is missing here")
+}
+
+/// Whether the byte `at` is where the document itself begins, not one of its values.
+fn is_at_start(root: Option<&YamlNode<'_>>, at: usize) -> bool {
+    match root {
+        Some(YamlNode::Mapping(mapping)) => {
+            let first = mapping.entries.first();
+            first.is_none_or(|entry| at <= entry.key.span().start)
+        }
+        _ => true,
+    }
+}
+
 /// Whether `fault` is a missing key of the item at `part`, and an earlier error says that this key
 /// is misspelt in the item.
 fn is_misspelt(faults: &[Diagnostic], part: &Range<usize>, fault: &Diagnostic) -> bool {
-    let key = fault
-        .message
-        .strip_prefix("the key `")
-        .and_then(|rest| rest.strip_suffix("` is missing here"));
-    let meant = key.map(|key| format!("did you mean `{key}`?"));
+    let meant = missing_key(fault).map(|key| format!("did you mean `{key}`?"));
     faults.iter().any(|earlier| {
         part.contains(&earlier.span.start) && earlier.help.is_some() && earlier.help == meant
     })
