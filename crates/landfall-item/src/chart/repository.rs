@@ -212,16 +212,18 @@ fn chart_names(text: &str) -> Vec<&str> {
 /// The lines about `chart` in an index that has one key on each line, which is the layout that Helm
 /// writes. Empty if the index does not contain the chart. `None` for an index in another layout.
 fn section<'t>(text: &'t str, chart: &str) -> Option<&'t str> {
-    const KEY: &str = "entries:\n";
-    let mut at = if text.starts_with(KEY) {
-        KEY.len()
-    } else {
-        text.find("\nentries:\n")? + 1 + KEY.len()
-    };
+    let mut at = 0;
+    let mut lines = text.split_inclusive('\n');
+    let mut is_found = false;
+    while !is_found {
+        let line = lines.next()?;
+        at += line.len();
+        is_found = line.trim_end() == "entries:";
+    }
     // the indentation of the chart names, and the start of the lines about `chart`
     let mut names_indent = None;
     let mut start = None;
-    for line in text[at..].split_inclusive('\n') {
+    for line in lines {
         let line_start = at;
         at += line.len();
         let words = line.trim();
@@ -367,6 +369,11 @@ mod tests {
         assert_eq!(versions(HELM, "other", 200), Ok(Some(other.clone())));
         assert_eq!(versions(HELM, "none", 200), Ok(None));
         assert_eq!(chart_names(HELM), ["app", "other"]);
+        // an index that was written on Windows
+        let windows = HELM.replace('\n', "\r\n");
+        assert!(windows.len() > 200);
+        assert_eq!(versions(&windows, "app", 200), app);
+        assert_eq!(versions(&windows, "none", 200), Ok(None));
         let json = "{\"entries\": {\"other\": [{\"version\": \"2.0.0\"}]}}";
         assert_eq!(versions(json, "other", 200), Ok(Some(other)));
         assert_eq!(versions(json, "app", 200), Ok(None));
