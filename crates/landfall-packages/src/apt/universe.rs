@@ -80,7 +80,7 @@ impl<'t> Universe<'t> {
     }
 
     /// Sorts the versions of each package that has a version whose id is `first` or higher: the
-    /// highest version first, and of equal versions the last added first.
+    /// highest version first, and of equal versions such as `1.1` and `1.01` the first added first.
     fn sort_versions(&mut self, first: usize) {
         let all = &self.versions;
         let mut grown: Vec<AptPackageId> = all[first..].iter().map(|new| new.package).collect();
@@ -90,7 +90,7 @@ impl<'t> Universe<'t> {
             let versions = &mut self.packages[package as usize].versions;
             versions.sort_unstable_by(|one, other| {
                 let [a, b] = [one, other].map(|version| all[*version as usize].version);
-                compare(b, a).then(other.cmp(one))
+                compare(b, a).then(one.cmp(other))
             });
         }
     }
@@ -506,7 +506,7 @@ mod tests {
         universe.add_installed(&status);
         assert_eq!(
             versions(&universe),
-            ["3", "2.5", "2.1", "2", "1.000", "1.00", "1.0"]
+            ["3", "2.5", "2.1", "2", "1.0", "1.00", "1.000"]
         );
         let package = &universe.packages[universe.find("a", None).unwrap() as usize];
         assert_eq!(universe.offer_of(package.current.unwrap()).version, "2.1");
