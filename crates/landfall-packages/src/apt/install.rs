@@ -500,7 +500,7 @@ impl<'t> Marking<'_, 't> {
 
 /// Keeps the first occurrence of each version. A name may have any number of providers, so the list
 /// is not searched for each.
-fn remove_repeated(versions: &mut Vec<AptVersionId>) {
+pub(super) fn remove_repeated(versions: &mut Vec<AptVersionId>) {
     if versions.len() > 1 {
         let mut seen = BTreeSet::new();
         versions.retain(|version| seen.insert(*version));
@@ -523,7 +523,12 @@ impl Universe<'_> {
     }
 
     /// Whether `version` satisfies `relation` by its own name.
-    fn is_named(&self, relation: &AptRelation<'_>, own: u8, version: AptVersionId) -> bool {
+    pub(super) fn is_named(
+        &self,
+        relation: &AptRelation<'_>,
+        own: u8,
+        version: AptVersionId,
+    ) -> bool {
         let offer = &self.versions[version as usize];
         let known = &self.packages[offer.package as usize];
         known.name == relation.name
@@ -532,7 +537,12 @@ impl Universe<'_> {
     }
 
     /// Whether `provide`, which has the name in `relation`, satisfies the relation.
-    fn is_provided(&self, relation: &AptRelation<'_>, own: u8, provide: &ProvidedName<'_>) -> bool {
+    pub(super) fn is_provided(
+        &self,
+        relation: &AptRelation<'_>,
+        own: u8,
+        provide: &ProvidedName<'_>,
+    ) -> bool {
         let offer = &self.versions[provide.by as usize];
         let known = &self.packages[offer.package as usize];
         // Debian Policy 7.5: a virtual package without a version satisfies no versioned relation
@@ -660,6 +670,58 @@ mod tests {
                     assert_eq!(found.len(), count);
                 }
             });
+        });
+    }
+
+    #[test]
+    fn many_providers_that_cannot_be_installed_take_linear_time() {
+        assert_linear(2_000, |count| {
+            let mut text =
+                "Package: app\nVersion: 1\nArchitecture: amd64\nDepends: x\n\n".to_owned();
+            for number in 0..count {
+                text += &format!(
+                    "Package: p{number}\nVersion: 1\nArchitecture: amd64\nProvides: x\n\
+                     Conflicts: app\n\n"
+                );
+            }
+            let mut universe = Universe::new(&["amd64".to_owned()]);
+            let source = universe.add_source(500);
+            universe.add_index(source, &text);
+            let mut marking = Marking::new(&universe, SETTINGS);
+            let app = universe.find("app", None).unwrap();
+            marking.mark_requested(app);
+            marking.mark_dependencies(app);
+            assert_eq!(marking.broken(), [app]);
+            marking.resolve();
+            assert_eq!(marking.broken(), [app]);
+        });
+    }
+
+    #[test]
+    fn many_installed_packages_are_upgraded_in_linear_time() {
+        assert_linear(2_000, |count| {
+            let package = |number: usize, version: u8| {
+                format!("Package: p{number}\nVersion: {version}\nArchitecture: amd64\n")
+            };
+            let others: Vec<String> = (1..count).map(|one| format!("p{one} (>= 2)")).collect();
+            let mut old = String::new();
+            let mut new = package(0, 2) + &format!("Depends: {}\n\n", others.join(", "));
+            for number in 0..count {
+                old += &(package(number, 1) + "Status: install ok installed\n\n");
+                if number > 0 {
+                    new += &(package(number, 2) + "\n");
+                }
+            }
+            let mut universe = Universe::new(&["amd64".to_owned()]);
+            let source = universe.add_source(500);
+            universe.add_index(source, &new);
+            universe.add_installed(&old);
+            let mut marking = Marking::new(&universe, SETTINGS);
+            let first = universe.find("p0", None).unwrap();
+            marking.mark_requested(first);
+            marking.mark_dependencies(first);
+            assert!(marking.broken().is_empty());
+            assert_eq!(marking.needed().len(), count);
         });
     }
 }

@@ -5,7 +5,7 @@ use super::reason::{BrokenReason, BrokenReasons};
 use super::universe::{
     AptPackageId, AptRelation, AptVersionId, ArchQualifier, RelationKind, Universe,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// The maximum depth of dependencies, which is apt's own limit.
 const DEPTH: u32 = 3000;
@@ -50,6 +50,12 @@ pub(super) struct Marking<'u, 't> {
     pub(super) settings: AptSettings,
     pub(super) states: Vec<PackageMark>,
     pub(super) reasons: BrokenReasons,
+    /// The versions of installed packages by the source package and version that they were built
+    /// from, each in the order of their packages.
+    siblings: HashMap<(&'t str, &'t str), Vec<AptVersionId>>,
+    /// For each package, the installed packages that depend on it by its name, in their order, each
+    /// with the relation.
+    dependents: HashMap<AptPackageId, Vec<(AptPackageId, &'u AptRelation<'t>)>>,
 }
 
 /// Selects one of the versions in a [`PackageMark`].
@@ -93,11 +99,39 @@ impl<'u, 't> Marking<'u, 't> {
                 ..PackageMark::default()
             }
         });
-        Marking {
+        let mut marking = Marking {
             universe,
             settings,
             states: states.collect(),
             reasons: BrokenReasons::default(),
+            siblings: HashMap::new(),
+            dependents: HashMap::new(),
+        };
+        marking.index_installed();
+        marking
+    }
+
+    /// Fills the tables of the installed packages, so that an upgrade does not visit all of them.
+    fn index_installed(&mut self) {
+        let universe: &'u Universe<'t> = self.universe;
+        for (package, known) in universe.packages.iter().enumerate() {
+            let Some(current) = known.current else {
+                continue;
+            };
+            for version in &known.versions {
+                let built_from = universe.offer_of(*version).built_from;
+                self.siblings.entry(built_from).or_default().push(*version);
+            }
+            for relation in universe.relations_of(current) {
+                // like apt, ignores relations that name a virtual package
+                if self.is_followed(relation)
+                    && !relation.is_negative()
+                    && let Some(target) = self.target(relation, known.arch)
+                {
+                    let dependents = self.dependents.entry(target).or_default();
+                    dependents.push((package as AptPackageId, relation));
+                }
+            }
         }
     }
 
@@ -356,7 +390,7 @@ impl<'u, 't> Marking<'u, 't> {
     ) -> bool {
         let is_protected = self.states[package as usize].is_protected;
         // packages whose candidates conflict: an upgrade of these does not help
-        let mut bad = Vec::new();
+        let mut bad = BTreeSet::new();
         for group in against {
             let mut failed = None;
             // first the candidates that conflict, then the installed versions
@@ -380,7 +414,7 @@ impl<'u, 't> Marking<'u, 't> {
                         self.state(other).is_protected = true;
                     }
                 } else {
-                    bad.push(other);
+                    bad.insert(other);
                 }
                 if failed.is_some() && !is_protected && !is_user {
                     break;
@@ -451,25 +485,19 @@ impl<'u, 't> Marking<'u, 't> {
         else {
             return;
         };
-        for (other, state) in self.states.iter().enumerate() {
-            let (Some(parent), other) = (state.current, other as AptPackageId) else {
-                continue;
-            };
-            if state.mode == MarkMode::Install || upgrades.contains(&other) || other == package {
-                continue;
-            }
-            let own = self.architecture(parent);
-            let mut relations = self.universe.relations_of(parent).iter();
-            // like apt, ignores relations that name a virtual package which `package` provides
-            let depends = relations.any(|relation| {
-                self.is_followed(relation)
-                    && !relation.is_negative()
-                    && self.target(relation, own) == Some(package)
-                    && self.universe.fulfils(relation, own, current)
-                    && !self.universe.fulfils(relation, own, candidate)
-            });
-            if depends {
-                upgrades.push(other);
+        let known: BTreeSet<AptPackageId> = upgrades.iter().copied().collect();
+        for (other, relation) in self.dependents.get(&package).into_iter().flatten() {
+            let state = &self.states[*other as usize];
+            let own = self.universe.packages[*other as usize].arch;
+            // the relations of one package are adjacent
+            let is_known = known.contains(other) || upgrades.last() == Some(other);
+            if state.mode != MarkMode::Install
+                && !is_known
+                && *other != package
+                && self.universe.fulfils(relation, own, current)
+                && !self.universe.fulfils(relation, own, candidate)
+            {
+                upgrades.push(*other);
             }
         }
     }
@@ -482,9 +510,10 @@ impl<'u, 't> Marking<'u, 't> {
         candidate: AptVersionId,
         depth: u32,
     ) {
-        let siblings: Vec<AptPackageId> = self
-            .universe
-            .siblings_of(candidate)
+        let built_from = self.universe.offer_of(candidate).built_from;
+        let siblings = self.siblings.get(&built_from).into_iter().flatten();
+        let siblings: Vec<AptPackageId> = siblings
+            .copied()
             .filter(|version| {
                 let state = self.state_of(*version);
                 let is_marked = state.mode == MarkMode::Install && state.install == Some(*version);

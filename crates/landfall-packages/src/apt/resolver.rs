@@ -3,6 +3,7 @@
 //! relation, and repeats that until nothing changes. The code follows `pkgProblemResolver` of apt
 //! 2.6.
 
+use super::install::remove_repeated;
 use super::marking::{MarkMode, MarkedVersion, Marking};
 use super::relation::compare;
 use super::universe::{AptPackageId, AptRelation, AptVersionId, RelationKind};
@@ -71,7 +72,7 @@ impl<'u, 't> Marking<'u, 't> {
                 .iter()
                 .map(|state| {
                     state.install.is_some_and(|version| {
-                        state.current.is_none() && !needed.contains(&version)
+                        state.current.is_none() && needed.binary_search(&version).is_err()
                     })
                 })
                 .collect(),
@@ -218,17 +219,14 @@ impl<'u, 't> Marking<'u, 't> {
         obstacles: &mut Vec<Obstacle<'u, 't>>,
     ) -> bool {
         let is_open = group.len() > 1;
+        let alone = std::slice::from_ref(relation);
+        let was_met = self.is_met(alone, version, MarkedVersion::Current);
         for target in targets {
             let other = self.universe.offer_of(*target).package;
             // a conflict with a version that is not planned does no harm
             if relation.is_negative() && self.planned_version(other) != Some(*target) {
                 continue;
             }
-            let was_met = self.is_met(
-                std::slice::from_ref(relation),
-                version,
-                MarkedVersion::Current,
-            );
             let [own_score, score] = [package, other].map(|one| resolution.scores[one as usize]);
             // if the score of the other package is not lower, or the installed packages do not
             // satisfy the dependency, the package itself is changed; if it is protected, the other
@@ -438,25 +436,20 @@ impl<'u, 't> Marking<'u, 't> {
         let universe = self.universe;
         let own = self.architecture(parent);
         let packages = universe.packages_of(relation.name).iter();
-        let real = packages.flat_map(|package| {
-            universe.packages[*package as usize]
-                .versions
-                .iter()
-                .copied()
-        });
+        let real = packages
+            .flat_map(|package| &universe.packages[*package as usize].versions)
+            .copied()
+            .filter(|version| universe.is_named(relation, own, *version));
         // apt lists the providers in reverse order of reading
         let provided: Vec<AptVersionId> = universe
             .providers_of(relation.name)
+            .filter(|provide| universe.is_provided(relation, own, provide))
             .map(|provide| provide.by)
             .collect();
-        let mut found = Vec::new();
-        for version in real.chain(provided.into_iter().rev()) {
-            let is_self =
-                relation.is_negative() && universe.name_of(version) == universe.name_of(parent);
-            if !is_self && !found.contains(&version) && universe.fulfils(relation, own, version) {
-                found.push(version);
-            }
-        }
+        let mut found: Vec<AptVersionId> = real.chain(provided.into_iter().rev()).collect();
+        let name = universe.name_of(parent);
+        found.retain(|version| !relation.is_negative() || universe.name_of(*version) != name);
+        remove_repeated(&mut found);
         found
     }
 

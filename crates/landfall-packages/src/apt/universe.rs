@@ -339,16 +339,6 @@ impl<'t> Universe<'t> {
             .collect()
     }
 
-    /// Returns all versions of installed packages that were built from the same version of the same
-    /// source package as `version`, in the order of their packages.
-    pub fn siblings_of(&self, version: AptVersionId) -> impl Iterator<Item = AptVersionId> {
-        let from = self.versions[version as usize].built_from;
-        let installed = self.packages.iter().filter(|known| known.current.is_some());
-        installed
-            .flat_map(|known| known.versions.iter().copied())
-            .filter(move |other| self.versions[*other as usize].built_from == from)
-    }
-
     /// Returns the name of the package of a version.
     pub(super) fn name_of(&self, version: AptVersionId) -> NameId {
         self.packages[self.versions[version as usize].package as usize].name
