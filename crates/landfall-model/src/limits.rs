@@ -50,6 +50,9 @@ limits! {
     chart_index_bytes: usize = 64 << 20,
     /// The maximum size of an index of a package repository in bytes, packed and unpacked.
     package_index_bytes: u64 = 512 << 20,
+    /// The maximum size of the unpacked list of all files of a yum repository, in bytes. It is read
+    /// as a stream.
+    package_files_bytes: u64 = 8 << 30,
     /// The maximum number of mirrors of a package repository to try if its own URL fails.
     package_mirrors: usize = 8,
     /// The maximum number of steps of the yum solver: rules and packages that it visits. A second

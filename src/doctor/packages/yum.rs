@@ -168,7 +168,7 @@ fn packed(
     let Some(locked) = locked.indexes.iter().find(|one| one.path == index.path) else {
         return Ok(None);
     };
-    let packed = PackedIndex::of(&index, carried.limits.package_index_bytes);
+    let packed = PackedIndex::of(&index, carried.limits);
     let mut packed = packed.map_err(bad_repomd)?;
     packed.bytes = locked.read(carried.blobs)?.into();
     Ok(Some(packed))

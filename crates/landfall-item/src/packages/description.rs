@@ -112,7 +112,7 @@ impl PackageSource {
         let Some(primary) = carried(&index.path) else {
             return Ok(BTreeMap::new());
         };
-        let mut packed = PackedIndex::of(&index, limits.package_index_bytes)?;
+        let mut packed = PackedIndex::of(&index, limits)?;
         packed.bytes = primary.read(blobs)?.into();
         // the index describes every package of the repository, but only a few are carried
         let digests: BTreeSet<String> = self

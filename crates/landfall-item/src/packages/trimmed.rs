@@ -13,7 +13,7 @@ use landfall_model::sign::OpenPgpSigner;
 use landfall_model::{Digest, Failure, Limits, TransferSide};
 use landfall_packages::apt::{TrimmedSuite, plain_path};
 use landfall_packages::yum::{
-    Repomd, RepomdIndex, TrimmedPrimary, trimmed_repomd, unsupported_compression,
+    Repomd, RepomdIndex, TrimmedPrimary, trimmed_repomd, unpacked_limit, unsupported_compression,
 };
 use landfall_packages::{Compression, decompress, decompressed, file_url};
 use std::collections::{BTreeMap, BTreeSet};
@@ -269,7 +269,7 @@ fn repository(
             let bytes = index.read(part.blobs)?;
             let compression = Compression::of(&index.path)
                 .ok_or_else(|| at_index(&index.path)(unsupported_compression(&index.path)))?;
-            let reader = decompressed(&bytes[..], compression, limits.package_index_bytes)
+            let reader = decompressed(&bytes[..], compression, unpacked_limit(kind, limits))
                 .map_err(|error| at_index(&index.path)(format!("it cannot be read: {error}")))?;
             let found = indexes
                 .entry(kind)

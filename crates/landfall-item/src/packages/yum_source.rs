@@ -322,7 +322,7 @@ async fn packed(
     let Some(index) = repomd.index(&source.url, kind)? else {
         return Ok(None);
     };
-    let mut packed = PackedIndex::of(&index, resolver.limits().package_index_bytes)?;
+    let mut packed = PackedIndex::of(&index, resolver.limits())?;
     let record = record(resolver, source, &index).await?;
     packed.bytes = fetch(resolver, source, &record, mirrors).await?;
     Ok(Some(packed))

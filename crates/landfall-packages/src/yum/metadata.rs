@@ -14,7 +14,7 @@ use super::solve::UnsolvableRequest;
 use super::version::{Architectures, Evr};
 use crate::{Compression, decompressed};
 use bytes::Bytes;
-use landfall_model::{Digest, Failure, HashedStream};
+use landfall_model::{Digest, Failure, HashedStream, Limits};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, BufReader, Read};
@@ -65,11 +65,12 @@ pub struct AvailablePackages {
 
 impl PackedIndex {
     /// Returns the index that `repomd.xml` lists as `index`, with empty `bytes`. Its content may
-    /// unpack to at most its listed unpacked size, or `limit` bytes if no size is listed.
+    /// unpack to at most its listed unpacked size, or the limit if no size is listed.
     ///
     /// # Errors
-    /// If the compression is not supported, or the listed unpacked size exceeds `limit`.
-    pub fn of(index: &RepomdIndex, limit: u64) -> Result<PackedIndex, Failure> {
+    /// If the compression is not supported, or the listed unpacked size exceeds the limit.
+    pub fn of(index: &RepomdIndex, limits: &Limits) -> Result<PackedIndex, Failure> {
+        let limit = unpacked_limit(&index.kind, limits);
         let path = index.path.clone();
         let compression = Compression::of(&path).ok_or_else(|| unsupported_compression(&path))?;
         // checked before the download; the actual size is limited while unpacking
@@ -126,6 +127,15 @@ impl PackedIndex {
             return Err(unreadable(io::Error::new(io::ErrorKind::InvalidData, why)));
         }
         Ok(())
+    }
+}
+
+/// The maximum size of the unpacked content of an index of this kind, in bytes.
+pub fn unpacked_limit(kind: &str, limits: &Limits) -> u64 {
+    if kind == "filelists" {
+        limits.package_files_bytes
+    } else {
+        limits.package_index_bytes
     }
 }
 
@@ -393,14 +403,14 @@ fn add_plain_line(line: &str, pool: &mut Pool) -> Option<()> {
     let (rest, arch) = line.rsplit_once('.')?;
     let (rest, release) = rest.rsplit_once('-')?;
     let (name, version) = rest.rsplit_once('-')?;
-    let same = pool.ids().find(|id| {
+    let is_same = |evr: &str| {
         // the line has no epoch
-        let evr = Evr::parse(pool.evr(*id));
-        pool.name(*id) == name
-            && pool.arch(*id) == arch
-            && evr.version == version
-            && evr.release == Some(release)
-    });
+        let evr = Evr::parse(evr);
+        evr.version == version && evr.release == Some(release)
+    };
+    let same = pool
+        .ids()
+        .find(|id| pool.name(*id) == name && pool.arch(*id) == arch && is_same(pool.evr(*id)));
     let mut new = NewPackage::default();
     match same {
         Some(same) => pool.copy_relations(same, &mut new),
@@ -417,6 +427,26 @@ fn add_plain_line(line: &str, pool: &mut Pool) -> Option<()> {
 mod tests {
     use super::*;
     use crate::yum::pool::StringPool;
+
+    #[test]
+    fn the_list_of_all_files_may_be_larger_than_other_indexes() {
+        let open = |kind: &str, size: u64| {
+            let index = RepomdIndex {
+                kind: kind.to_owned(),
+                path: format!("repodata/{kind}.xml.gz"),
+                digest: Digest::sha256(b""),
+                size: None,
+                open_digest: None,
+                open_size: Some(size),
+            };
+            PackedIndex::of(&index, &Limits::DEFAULT).map(drop)
+        };
+        assert!(open("filelists", 900 << 20).is_ok());
+        for (kind, size) in [("filelists", 9 << 30), ("primary", 900 << 20)] {
+            let error = open(kind, size).unwrap_err().to_string();
+            assert!(error.contains("unpacks to"), "{error}");
+        }
+    }
 
     #[test]
     fn both_formats_are_read() {

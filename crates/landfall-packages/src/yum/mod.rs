@@ -20,7 +20,7 @@ mod version;
 mod xml;
 
 pub use self::metadata::{
-    AvailablePackages, PackedIndex, SourceMetadata, is_plain_list, read_base,
+    AvailablePackages, PackedIndex, SourceMetadata, is_plain_list, read_base, unpacked_limit,
     unsupported_compression,
 };
 pub use self::pool::{PackageId, Pool};
