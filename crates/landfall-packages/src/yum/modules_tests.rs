@@ -117,6 +117,30 @@ fn the_name_of_a_stream_is_its_text() {
     assert_eq!(modules.default_stream("nginx"), Some("1.20"));
 }
 
+#[test]
+fn the_streams_that_version_1_of_the_format_requires_are_text() {
+    let text = "---
+document: modulemd
+version: 1
+data:
+  name: app
+  stream: 1.10
+  dependencies:
+    buildrequires: {platform: f28}
+    requires: {platform: f28, perl: 5.30}
+---
+document: modulemd
+version: 2
+data: {name: perl, stream: 5.30}
+";
+    let mut modules = Modules::default();
+    modules.read(text, &machine()).unwrap();
+    assert_eq!(
+        active(&modules, &["app"]).unwrap(),
+        ["app:1.10", "perl:5.30"]
+    );
+}
+
 /// Modules in the notation `name:stream requires a:1|2, b profile p = x y`.
 fn modules(lines: &str) -> Modules {
     let mut text = String::new();

@@ -45,7 +45,7 @@ pub(super) struct ModuleDependencies {
 #[derive(Default)]
 pub(super) struct NameList(pub(super) Vec<String>);
 
-/// The dependencies of a stream: a list of mappings, or one mapping.
+/// The dependencies of a stream: a list of mappings, or one mapping in version 1 of the format.
 #[derive(Default)]
 pub(super) struct DependencyList(pub(super) Vec<ModuleDependencies>);
 
@@ -94,8 +94,17 @@ impl<'de> Deserialize<'de> for DependencyList {
                 f.write_str("the dependencies of a module")
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DependencyList, A::Error> {
-                let one = ModuleDependencies::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(DependencyList(vec![one]))
+                // each module with one stream, which is text: as a number, `5.30` would be `5.3`
+                #[derive(Deserialize)]
+                struct OldDependencies {
+                    requires: Option<BTreeMap<String, String>>,
+                }
+                let old = OldDependencies::deserialize(MapAccessDeserializer::new(map))?;
+                let streams = old.requires.unwrap_or_default().into_iter();
+                let requires = streams.map(|(module, stream)| (module, NameList(vec![stream])));
+                Ok(DependencyList(vec![ModuleDependencies {
+                    requires: Some(requires.collect()),
+                }]))
             }
             fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<DependencyList, A::Error> {
                 Vec::deserialize(SeqAccessDeserializer::new(list)).map(DependencyList)
