@@ -106,9 +106,24 @@ async fn document_versions(
     }
 }
 
+/// `version`, which the source `from` lists, in the form in which the manifest writes `current`.
+pub(super) fn in_form_of(
+    current: &str,
+    from: &Result<VersionSource, String>,
+    version: String,
+) -> String {
+    match from {
+        Ok(VersionSource::Document(_)) => written_like(current, &version),
+        // the tag of a chart has `_` in place of the `+` of its version
+        Ok(VersionSource::Tags { .. }) if current.contains('+') => version.replace('_', "+"),
+        // a tag or chart version exists only in the form that its source lists
+        _ => version,
+    }
+}
+
 /// Adds or removes the leading `v` of `version` to match `current`. So a document may list `1.2.4`
 /// for the version that the manifest writes as `v1.2.4`.
-pub(super) fn written_like(current: &str, version: &str) -> String {
+fn written_like(current: &str, version: &str) -> String {
     match (
         current.strip_prefix('v').is_some_and(begins_with_digit),
         version.strip_prefix('v'),
@@ -306,6 +321,23 @@ mod tests {
             ("go1.2", "1.3", "1.3"),
         ] {
             assert_eq!(written_like(current, version), written);
+        }
+    }
+
+    #[test]
+    fn the_tag_of_a_chart_is_written_like_the_current_version() {
+        let tags = VersionSource::Tags {
+            image: "h.test/charts/app".parse().unwrap(),
+            before: String::new(),
+            after: String::new(),
+        };
+        for (current, tag, written) in [
+            ("303.0.0+up0.14.9", "303.0.1_up0.15.2", "303.0.1+up0.15.2"),
+            ("303.0.0_up0.14.9", "303.0.1_up0.15.2", "303.0.1_up0.15.2"),
+            ("1.2.3", "1_2", "1_2"),
+        ] {
+            let version = in_form_of(current, &Ok(tags.clone()), tag.to_owned());
+            assert_eq!(version, written);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Moves each version that has an update policy to the newest one that can be used.
 
-use super::sources::{versions, written_like};
+use super::sources::{in_form_of, versions};
 use super::version_ages::waiting_age;
 use super::{HeldVersion, RejectedVersion, UpdateRun, VersionMove, WaitingVersion, failed};
 use landfall_content::run_concurrently_by_host;
@@ -240,11 +240,9 @@ fn newer_versions(slot: &UpdatableVersion, versions: Vec<String>) -> VersionCand
     if slot.kept.is_some() {
         return Ok(versions.into_iter().map(listed).collect());
     }
-    let versions = versions.into_iter().map(|version| match &slot.versions {
-        Ok(VersionSource::Document(_)) => written_like(&slot.current, &version),
-        // a tag or chart version exists only in the form that its source lists
-        _ => version,
-    });
+    let versions = versions
+        .into_iter()
+        .map(|version| in_form_of(&slot.current, &slot.versions, version));
     let newer = slot
         .policy
         .newer(&slot.current, versions)
@@ -320,11 +318,9 @@ impl UpdateRun<'_> {
             return self.take_newest(slot, kept, lines.collect()).await;
         }
         let newest = kept.values.last().map_or("", String::as_str);
-        let found = found.into_iter().map(|version| match &slot.versions {
-            Ok(VersionSource::Document(_)) => written_like(newest, &version),
-            // a tag or chart version exists only in the form that its source lists
-            _ => version,
-        });
+        let found = found
+            .into_iter()
+            .map(|version| in_form_of(newest, &slot.versions, version));
         let lines = match slot.policy.release_lines(&kept.values, found) {
             Ok(lines) => lines,
             Err(error) => {
