@@ -136,6 +136,8 @@ fn charts_from_repositories_and_registries_are_locked_packed_and_pushed() {
     let old = r#"{"name":"old","urls":["old-1.0.0.tgz"],"version":"1.0.0"}"#;
     let both = format!("{index}  \"old\":\n  - {old}\n");
     place.write("out/index.yaml", &both);
+    place.write("empty.lock", "version: 1\n");
+    place.ok(&["pull", "empty.lock", "--store", "none"]);
     for content in [["--bundle", "b"], ["--store", "none"]] {
         place.ok(&[&["export", "charts", "-o", "out"][..], &content].concat());
         assert_eq!(place.read("out/index.yaml"), both, "{content:?}");

@@ -403,6 +403,50 @@ fn verbs_end_with_the_exit_codes_of_the_table() {
     assert_eq!(place.read("landfall.lock"), locked);
 }
 
+/// A mistyped `--store` must not create an empty store, in which everything is missing.
+#[test]
+fn verbs_that_only_read_a_store_fail_if_there_is_none() {
+    let rig = Rig::new();
+    rig.set_faults([]);
+    check(
+        &rig,
+        "the store does not exist",
+        &[
+            ("pack -o b --store typo", 2, "failed", &["-b", "-typo"]),
+            ("pack -o b --store typo --dry-run", 2, "failed", &["-typo"]),
+            (
+                "pack --like b --only-volume 1 --store typo",
+                2,
+                "failed",
+                &["-typo"],
+            ),
+            ("push --to DOWN --store typo", 2, "failed", &["-typo"]),
+            (
+                "push --to DOWN --store typo --dry-run",
+                2,
+                "failed",
+                &["-typo"],
+            ),
+            ("publish --store typo", 2, "failed", &["-typo"]),
+            (
+                "export files -o out --store typo",
+                2,
+                "failed",
+                &["-typo", "-out"],
+            ),
+            (
+                "mirror --lock landfall.lock --to DOWN --store typo --dry-run",
+                0,
+                "done",
+                &["-typo"],
+            ),
+            ("pull --store typo --dry-run", 0, "done", &["-typo"]),
+            ("pull --store typo", 0, "done", &["+typo"]),
+            ("pack -o b --store typo", 0, "done", &["+b"]),
+        ],
+    );
+}
+
 #[test]
 fn a_refusal_to_pack_is_distinguished_from_a_partial_bundle() {
     let rig = Rig::new();

@@ -289,6 +289,7 @@ fn all_errors_in_manifests_are_reported_at_once() {
 fn a_missing_certificate_file_is_reported_with_its_key_in_the_site() {
     let place = Place::new();
     place.write("l.lock", "version: 1\n");
+    place.ok(&["pull", "l.lock"]);
     let site = |text: &str| {
         place.write(
             "site.yaml",
@@ -414,6 +415,7 @@ fn sizes_that_exceed_64_bits_in_total_cause_no_panic() {
     }
     place.write("landfall.lock", lock);
     place.write("empty.lock", "version: 1\n");
+    place.ok(&["pull", "empty.lock"]);
     for line in [
         "ls landfall.lock",
         "diff empty.lock landfall.lock",

@@ -180,6 +180,8 @@ fn attached_documents_are_exported_byte_for_byte() {
     // an export from the store also works, even into a folder that already has the files
     place.ok(&["export", "referrers", "--store", "s", "-o", "out"]);
     // documents that the store lacks are reported, not omitted
+    place.write("empty.lock", "version: 1\n");
+    place.ok(&["pull", "empty.lock", "--store", "none"]);
     let report = place.json(1, &["export", "referrers", "--store", "none", "-o", "out"]);
     let missing: Vec<&Value> = report["items"].as_array().unwrap().iter().collect();
     assert_eq!(missing.len(), 2, "{report:#}");

@@ -95,10 +95,10 @@ impl Context {
         })
     }
 
-    /// Opens the store. For an object store, creates a separate client.
+    /// Opens the store, which must exist. For an object store, creates a separate client.
     pub(crate) fn store(&self) -> Result<Arc<dyn BlobStore>, CliError> {
         match self.store_location()? {
-            StoreLocation::Folder(dir) => Ok(Arc::new(DiskStore::open(&dir)?)),
+            StoreLocation::Folder(dir) => Ok(Arc::new(open_existing(&dir)?)),
             StoreLocation::Bucket(location) => Ok(self
                 .additional_client(self.limits)?
                 .open_objects(&location)?),
@@ -108,7 +108,7 @@ impl Context {
     /// Like [`Context::store`], for callers that need [`VerifiedRead`], such as a server.
     pub(crate) fn served_store(&self) -> Result<Arc<dyn VerifiedRead>, CliError> {
         match self.store_location()? {
-            StoreLocation::Folder(dir) => Ok(Arc::new(DiskStore::open(&dir)?)),
+            StoreLocation::Folder(dir) => Ok(Arc::new(open_existing(&dir)?)),
             StoreLocation::Bucket(location) => Ok(self
                 .additional_client(self.limits)?
                 .open_objects(&location)?),
@@ -119,10 +119,7 @@ impl Context {
     /// requests to an object store.
     pub(crate) fn published_store(&self, limits: Limits) -> Result<ServedStore, CliError> {
         match self.store_location()? {
-            StoreLocation::Folder(dir) => {
-                check_is_store(&dir)?;
-                Ok(ServedStore::Disk(DiskStore::open(&dir)?))
-            }
+            StoreLocation::Folder(dir) => Ok(ServedStore::Disk(open_existing(&dir)?)),
             StoreLocation::Bucket(location) => Ok(ServedStore::Bucket(
                 self.additional_client(limits)?.bucket(&location)?,
             )),
@@ -130,15 +127,20 @@ impl Context {
     }
 }
 
+/// Opens the store at `dir`, for verbs that only read it. Fails if there is none: if the path is
+/// mistyped, an empty store would be created, and everything would be reported as missing.
+pub(crate) fn open_existing(dir: &Path) -> Result<DiskStore, CliError> {
+    check_is_store(dir)?;
+    Ok(DiskStore::open(dir)?)
+}
+
 /// Fails if `dir` is not a store. Opening the folder would create an empty store in it.
 pub(crate) fn check_is_store(dir: &Path) -> Result<(), CliError> {
     if dir.join(LAYOUT_FILE).exists() {
         return Ok(());
     }
-    Err(CliError::usage(format!(
-        "{} is not a store; name one with --store DIR",
-        dir.display()
-    )))
+    Err(CliError::usage(format!("{} is not a store", dir.display()))
+        .with_help("run `landfall pull` first, or name the folder of the store with --store DIR"))
 }
 
 /// The default store in the user's cache folder.

@@ -65,15 +65,18 @@ impl MirrorCommand {
         };
         // A store that is named keeps all downloaded content. Without one, only the content that is
         // downloaded to resolve the items is kept until the end of the run, because the push needs
-        // it again.
-        let scratch = match &context.global.store {
-            Some(_) => None,
-            None => Some(tempfile::tempdir().map_err(|error| {
+        // it again. A dry run creates no store.
+        let has_store =
+            context.global.store.is_some() && (!self.delivery.is_dry_run() || context.has_store());
+        let scratch = if has_store {
+            None
+        } else {
+            Some(tempfile::tempdir().map_err(|error| {
                 CliError::new(
                     Exit::Failed,
                     format!("cannot make a temporary folder: {error}"),
                 )
-            })?),
+            })?)
         };
         context.run(async {
             let path = self.lock.as_deref().unwrap_or(Path::new(FILE_NAME));

@@ -14,6 +14,7 @@ use crate::cli::shared::listing::count;
 use crate::cli::shared::open_bundle::{self, BundleRequirements, object};
 use crate::cli::shared::output_file::{check_folder, result_stdout};
 use crate::cli::shared::patch_report::PatchReport;
+use crate::cli::shared::store_location::open_existing;
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::client::{BundleUpload, DeliveredBundles};
 use clap::{Args, Command};
@@ -107,12 +108,12 @@ impl PackCommand {
         command: fn() -> Command,
     ) -> Result<VerbOutcome, CliError> {
         if !self.like.like.is_empty() {
-            let store = DiskStore::open(&context.store_dir()?)?;
+            let store = open_existing(&context.store_dir()?)?;
             let lock = self.lock.named().map(Path::to_path_buf);
             return context.run(self.like.run(self.out, lock, store, context));
         }
-        let store = context.store()?;
         let lock = self.lock()?.load(context)?;
+        let store = context.store()?;
         let out = self.out.clone().unwrap_or_else(|| BUNDLE.into());
         let mut delivered = DeliveredBundles::default();
         let mut bases = Vec::new();

@@ -197,6 +197,8 @@ impl Site {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, bytes).unwrap();
         }
+        let layout = self.path(store).join("oci-layout");
+        fs::write(layout, r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
     }
 
     pub(super) fn lock(&self) {

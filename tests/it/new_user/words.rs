@@ -113,6 +113,7 @@ fn an_empty_bundle_has_no_size_ratio() {
         &place,
         &[],
         &[
+            ("pull --store s", 0, &[]),
             (
                 "pack -o b --store s",
                 0,

@@ -33,6 +33,8 @@ impl Desk {
         let digest = Digest::sha256(content);
         self.place
             .write(&format!("store/{}", digest.layout_path()), content);
+        self.place
+            .write("store/oci-layout", r#"{"imageLayoutVersion":"1.0.0"}"#);
         let file = LockedFile::new("https://h.example/tool", digest, content.len() as u64);
         let lock = Lock {
             version: 1,
