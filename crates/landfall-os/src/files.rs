@@ -89,9 +89,13 @@ pub fn open_locked(options: &mut OpenOptions, path: &Path) -> Result<Option<File
 #[cfg(unix)]
 pub fn wait_locked(options: &mut OpenOptions, path: &Path, on_wait: impl FnOnce()) -> Result<File> {
     let file = options.open(path)?;
-    if let Err(TryLockError::WouldBlock) = file.try_lock() {
-        on_wait();
-        file.lock()?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            on_wait();
+            file.lock()?;
+        }
+        Err(TryLockError::Error(error)) => return Err(error),
     }
     Ok(file)
 }
@@ -406,5 +410,24 @@ mod windows {
             on_wait.take().into_iter().for_each(|on_wait| on_wait());
             std::thread::sleep(PAUSE);
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::OpenOptionsExt;
+
+    #[test]
+    fn a_file_that_cannot_be_locked_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, "").unwrap();
+        // such a descriptor only names the file: `flock` fails as on a file system without locks
+        let flags = rustix::fs::OFlags::PATH.bits().cast_signed();
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(flags);
+        assert!(open_locked(&mut options, &path).is_err());
+        assert!(wait_locked(&mut options, &path, || {}).is_err());
     }
 }
