@@ -629,6 +629,32 @@ fn a_damaged_partial_file_is_detected() {
 }
 
 #[test]
+fn a_bundle_that_does_not_fit_on_the_disk_leaves_no_file() {
+    let up = Upstream::new();
+    up.rig.place.write(
+        "huge.lock",
+        format!(
+            "version: 1\nfiles:\n- name: https://files.example/huge\n  digest: {}\n  \
+             size: 9007199254740991\n...\n",
+            sha256(b"huge")
+        ),
+    );
+    let refuse = || {
+        let refused = up.pull(1, "B", &["--lock", "huge.lock"]);
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(message.contains("the bundle may need"), "{message}");
+    };
+    refuse();
+    for name in ["B", "B.partial", "B.partial.work"] {
+        assert!(!up.path(name).exists(), "{name}");
+    }
+    // what an earlier run has downloaded is kept
+    fs::create_dir(up.path("B.partial.work")).unwrap();
+    refuse();
+    assert!(up.path("B.partial").exists() && up.path("B.partial.work").exists());
+}
+
+#[test]
 fn two_processes_do_not_write_the_same_bundle() {
     let up = Upstream::new();
     up.rig.set_faults([Fault::once(

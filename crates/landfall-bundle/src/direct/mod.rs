@@ -193,6 +193,8 @@ impl DirectBundle {
         let (path, mut file) = claim(out)?;
         let work = work_folder(&path);
         let failed = BundleError::write(&path);
+        // whether no earlier run has left anything to resume
+        let is_new = !work.exists() && file.metadata().is_ok_and(|found| found.len() == 0);
         let old = Bundle::open(out).ok();
         // the bundle may be complete already, from a run that was killed after publishing it
         if let Some(old) = &old
@@ -276,7 +278,12 @@ impl DirectBundle {
             signer,
         };
         // before the first byte is fetched
-        state.check_room()?;
+        if let Err(error) = state.check_room() {
+            if is_new {
+                state.discard();
+            }
+            return Err(error);
+        }
         state.recover();
         Ok(DirectStart::Incomplete(DirectBundle(Arc::new(state))))
     }
@@ -294,6 +301,16 @@ fn has_same_plan(one: &ContentsIndex, other: &ContentsIndex) -> bool {
 }
 
 impl DirectState {
+    /// Removes the files of a bundle of which nothing was written. Files that cannot be removed do
+    /// no harm.
+    fn discard(self) {
+        // only the locked file stays open, as in `UnpublishedBundle::publish`
+        let (path, locked) = (self.path.clone(), self.file.clone());
+        drop(self);
+        let _ = clear_work(&path).and_then(|()| fs::remove_file(&path));
+        drop(locked);
+    }
+
     /// Fails if the disk has less free space than the rest of the bundle may need. The largest
     /// compressed entry counts twice, because it can be in the spool and in the file at once.
     fn check_room(&self) -> Result<(), BundleError> {
