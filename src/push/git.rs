@@ -74,13 +74,8 @@ pub(crate) async fn push_git(
     progress.begin("push", lock.git.len() as u64, 0);
     for repository in &lock.git {
         let pushed = push_one(repository, blobs, target, sessions).await;
-        let (status, reason) = pushed.unwrap_or_else(|error| {
-            let status = match error.kind {
-                ErrorKind::NotFound => ItemStatus::Missing,
-                _ => ItemStatus::Failed,
-            };
-            (status, Some(error.to_string()))
-        });
+        let (status, reason) =
+            pushed.unwrap_or_else(|error| (ItemStatus::Failed, Some(error.to_string())));
         if status != ItemStatus::Failed {
             let lfs = LfsServer::of_repository(&target.url_of(repository));
             let note = repository.lfs_note(&redact_urls(&lfs.url));

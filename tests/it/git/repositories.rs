@@ -483,9 +483,9 @@ fn branches_and_tags_are_pushed_to_a_git_server_and_a_moved_tag_is_kept() {
     assert_eq!(shown(&repository)[1..], moved[1..], "the tag is unchanged");
     place.ok(&["push", "b.tar.zst", "--git-to", &to, "--move-tags"]);
     assert_eq!(shown(&repository), shown(&upstream));
-    // a URL without a repository
+    // a URL without a repository: the content is there, but cannot be delivered
     let report = place.json(1, &["push", "--git-to", &format!("{to}/none")]);
-    assert_eq!(statuses(&report), ["missing"], "{report}");
+    assert_eq!(statuses(&report), ["failed"], "{report}");
 }
 
 #[test]
@@ -510,7 +510,7 @@ fn a_dry_run_exits_with_3_if_only_some_repositories_would_be_pushed() {
     for (more, status) in [(&["--dry-run"][..], "skipped"), (&[][..], "done")] {
         let report = place.json(3, &[&["push", "b.tar.zst", "--git-to", &to], more].concat());
         let of_item = |at: usize| report["items"][at]["status"].as_str().unwrap();
-        assert_eq!((of_item(0), of_item(1)), (status, "missing"), "{report:#}");
+        assert_eq!((of_item(0), of_item(1)), (status, "failed"), "{report:#}");
         // for the evidence log
         assert_eq!(report["to"], to);
         assert!(report["lock"].is_string(), "{report:#}");
@@ -524,7 +524,7 @@ fn a_dry_run_exits_with_3_if_only_some_repositories_would_be_pushed() {
     let report = place.json(3, &["push", "--lock", "lost.lock", "--git-to", &to]);
     let items = report["items"].as_array().unwrap().iter();
     let statuses: Vec<&Value> = items.map(|item| &item["status"]).collect();
-    assert_eq!(statuses, ["present", "missing", "missing"], "{report:#}");
+    assert_eq!(statuses, ["present", "failed", "missing"], "{report:#}");
     // flags that only registries support are not ignored
     for flags in [
         &["--all-or-nothing"][..],
