@@ -66,6 +66,7 @@ fn each_mistake_has_its_exit_code_and_message() {
         ),
         ("pack -o new --since nowhere", 2, &["nowhere"]),
         ("verify nowhere", 2, &["nowhere"]),
+        ("verify -", 2, &["it cannot come from a pipe"]),
         ("push nowhere --to DOWN", 2, &["nowhere"]),
         // outputs are checked before the network is used
         (

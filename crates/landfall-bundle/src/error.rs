@@ -54,6 +54,10 @@ pub enum BundleError {
     Failed(#[from] Failure),
 }
 
+/// What to do with a bundle that comes from a pipe.
+const NO_PIPE: &str =
+    "a bundle is read from its end, so it cannot come from a pipe; write it to a file first";
+
 impl BundleError {
     /// Returns a function that turns an I/O error into a failure to open the bundle at `path`.
     pub(crate) fn open(path: &Path) -> impl Fn(io::Error) -> Failure {
@@ -62,6 +66,8 @@ impl BundleError {
             // In an object store, the object exists: it was found before. So reading it failed.
             if path.to_str().is_some_and(BucketLocation::has_scheme) {
                 Failure::failed(message).on(TransferSide::Source)
+            } else if path == Path::new("-") {
+                Failure::usage(message).with_help(NO_PIPE)
             } else {
                 Failure::usage(message)
             }
