@@ -242,6 +242,32 @@ fn blob_names_are_synced_before_the_index_lists_them() {
 }
 
 #[test]
+fn documents_next_to_a_bundle_are_synced_before_they_get_their_names() {
+    if !need(&["strace"]) {
+        return;
+    }
+    let site = Outputs::new();
+    fs::write(site.path("program"), "a program").unwrap();
+    let traced = "strace -f -y -o trace -e trace=fsync,rename,renameat,renameat2";
+    site.sh(&format!(
+        "mkdir out; {traced} $LANDFALL pack --store stores/first -o out/B --include-self=program >&2"
+    ));
+    let trace = site.0.place.read("trace");
+    let at = |words: &[&str]| {
+        let mut lines = trace.lines();
+        lines.position(|line| words.iter().all(|word| line.contains(word)))
+    };
+    for name in ["B.README.txt", "B.man.tar"] {
+        let synced = at(&["fsync(", &format!("/{name}.partial>")]);
+        let renamed = at(&["rename", &format!("out/{name}\"")]);
+        assert!(
+            synced.is_some() && renamed.is_some() && synced < renamed,
+            "{name}: {trace}"
+        );
+    }
+}
+
+#[test]
 fn a_kill_leaves_no_partial_report_or_draft() {
     let site = Outputs::new();
     let images: String = (0..60)

@@ -141,6 +141,7 @@ fn sum_again(base: &Path, file: &Path, signer: &Signer) -> Result<(), BundleErro
     let signature = signature.map_err(BundleError::sign(&path))?;
     publish::write(&path, &new).map_err(failed)?;
     publish::write(&signature_file, signature.as_bytes())
+        .and_then(|()| sync_folder(parent_folder(&path)))
         .map_err(BundleError::write(&signature_file))
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod volume_writer;
 use self::entry_writer::{EntryWriter, IndexBuilder};
 use self::publish::{
     claim, clear_work, publish, refuse_foreign_sums, refuse_foreign_volumes, remove_volumes, room,
+    write_synced,
 };
 use self::volume_writer::VolumeWriter;
 use crate::error::BundleError;
@@ -350,7 +351,8 @@ impl Packaging {
                 path: path.clone(),
                 sum: String::new(),
             };
-            let written = fs::write(&tool.partial, content).and_then(|()| hash_file(&tool.partial));
+            let written =
+                write_synced(&tool.partial, content).and_then(|()| hash_file(&tool.partial));
             tool.sum = written.map_err(|error| tool_error(&path, error.to_string()))?;
             tools.push(tool);
         }

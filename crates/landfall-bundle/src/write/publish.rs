@@ -312,10 +312,16 @@ fn without_digits(line: &[u8], from: usize) -> Option<Vec<u8>> {
 /// Writes a small file completely or not at all.
 pub(super) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     let partial = partial_path(path);
-    let mut file = File::create(&partial)?;
-    file.write_all(text)?;
-    file.sync_all()?;
+    write_synced(&partial, text)?;
     fs::rename(partial, path)
+}
+
+/// Writes a file that will be renamed, and syncs it to disk: after a crash, the final name must not
+/// refer to incomplete content.
+pub(super) fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(content)?;
+    file.sync_all()
 }
 
 /// Removes the checksums, and the signature over them.
