@@ -109,6 +109,34 @@ fn signing_that_was_killed_is_completed_by_the_next_run() {
 }
 
 #[test]
+fn a_bundle_that_has_no_room_for_a_signature_stays_as_it_was() {
+    if !need(&["ssh-keygen", "prlimit"]) {
+        return;
+    }
+    let desk = Desk::new();
+    desk.key("board", &["ed25519"], "");
+    let plain = fs::read(desk.pack("B", &[])).unwrap();
+    // so that a write fails after a part of the new end, as on a full disk
+    let sign = |bytes: usize| {
+        let mut command = desk.place.clean("sh");
+        command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh", "prlimit"]);
+        command.arg(format!("--fsize={bytes}"));
+        command.arg(env!("CARGO_BIN_EXE_landfall"));
+        command.args(["sign", "B", "--key", "board"]);
+        let output = command.output().unwrap();
+        assert_eq!(code(&output), 1, "{}", shown(&output));
+    };
+    for bytes in [plain.len() + 100, 100] {
+        sign(bytes);
+        assert!(fs::read(desk.place.path("B")).unwrap() == plain, "{bytes}");
+        for left in ["B.signing", "B.signing.partial"] {
+            assert!(!desk.place.path(left).exists(), "{bytes}: {left}");
+        }
+    }
+    desk.place.ok(&["sign", "B", "--key", "board"]);
+}
+
+#[test]
 fn the_checksums_are_updated_however_the_bundle_is_named() {
     if !need(&["ssh-keygen", "sha256sum"]) {
         return;

@@ -25,7 +25,8 @@ use std::path::Path;
 /// Returns the bundle with the signature.
 ///
 /// The new end is first written to `FILE.signing` next to the file. If the process is killed while
-/// it changes the file, another run completes the change from `FILE.signing`.
+/// it changes the file, another run completes the change from `FILE.signing`. If the disk is full,
+/// the file gets its old end again.
 ///
 /// # Errors
 /// If the file is not a bundle, cannot be signed or written, or is being written by another
@@ -76,16 +77,26 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError
             signatures: FrameHash::of(&frame),
             ..footer.clone()
         };
-        let at = footer.tar_end().and_then(|end| end.checked_sub(start));
-        let at = at.ok_or_else(|| {
+        let tar_end = footer.tar_end().filter(|end| *end >= start);
+        let tar_end = tar_end.ok_or_else(|| {
             failed(io::Error::other(
                 "its end is split between two volumes; join them first",
             ))
         })?;
-        let end = [&at.to_le_bytes(), &frame[..], &signed.to_bytes()].concat();
+        let reader = &bundle.0.volumes;
+        let length = reader.length().saturating_sub(tar_end) as usize;
+        let old = reader.bytes_at(tar_end, length).map_err(failed)?;
+        let at = (tar_end - start).to_le_bytes();
+        let old = [&at[..], &old[..]].concat();
+        let end = [&at[..], &frame[..], &signed.to_bytes()[..]].concat();
         publish::write(&redo, &end)
             .and_then(|()| sync_folder(parent_folder(&redo)))
-            .and_then(|()| put_end(&file, &end))
+            .and_then(|()| {
+                put_end(&file, &end).inspect_err(|_| {
+                    // overwrites bytes that are on the disk, so it needs no space
+                    let _ = put_end(&file, &old).and_then(|()| fs::remove_file(&redo));
+                })
+            })
             .and_then(|()| fs::remove_file(&redo))
             .map_err(failed)?;
     }

@@ -312,8 +312,12 @@ fn without_digits(line: &[u8], from: usize) -> Option<Vec<u8>> {
 /// Writes a small file completely or not at all.
 pub(super) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     let partial = partial_path(path);
-    write_synced(&partial, text)?;
-    fs::rename(partial, path)
+    let written = write_synced(&partial, text).and_then(|()| fs::rename(&partial, path));
+    if written.is_err() {
+        // the first error is reported
+        let _ = fs::remove_file(&partial);
+    }
+    written
 }
 
 /// Writes a file that will be renamed, and syncs it to disk: after a crash, the final name must not
