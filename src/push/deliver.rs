@@ -1,5 +1,6 @@
 //! Makes one delivery: blobs, child manifests, index, referrers, and the tag last.
 
+use super::plan::project;
 use super::uploader::{
     BlobLocation, Uploader, check_blobs, has_foreign_urls, is_damage, may_be_push_race,
     refused_type, sparse_refusal,
@@ -584,24 +585,23 @@ impl Uploader {
         if is_delivered(&turn) {
             return Ok(());
         }
-        let mut from = turn.first().map(|location| location.repository.clone());
+        let mut from = mount_source(&turn, repository);
         let is_copy = from.is_some();
-        if let Some(other) = from
-            .clone()
-            .filter(|from| !self.refuses_mount(from, repository))
-        {
+        let is_useful = |from: &Arc<str>| !self.refuses_mount(from, repository);
+        while let Some(other) = from.clone().filter(is_useful) {
             // a mount is one short request, so other deliveries need not wait for it
             drop(turn);
             if self.mounted(item, part, repository, &other).await? {
                 known.lock().await.push(BlobLocation::sure(repository));
                 return Ok(());
             }
-            from = None;
             turn = known.lock().await;
-            // meanwhile, a delivery of another tag may have uploaded it
+            // meanwhile, a delivery of another tag may have uploaded it, or a delivery to another
+            // repository of the project
             if is_delivered(&turn) {
                 return Ok(());
             }
+            from = mount_source(&turn, repository).filter(is_useful);
         }
         let host: Arc<str> = self.source.host(part).into();
         let slot = Arc::new(self.slots.acquire(part.descriptor.size, &host).await);
@@ -662,6 +662,14 @@ impl Uploader {
             }
         }
     }
+}
+
+/// The repository to mount a blob from: one of the project of `repository` if there is one, because
+/// an account that is limited to a project cannot mount from others.
+fn mount_source(locations: &[BlobLocation], repository: &str) -> Option<Arc<str>> {
+    let is_near = |location: &&BlobLocation| project(&location.repository) == project(repository);
+    let source = locations.iter().find(is_near).or(locations.first());
+    source.map(|location| location.repository.clone())
 }
 
 fn lost_task(error: &JoinError) -> TransferError {

@@ -566,6 +566,43 @@ fn registries_that_refuse_mounts_or_hide_missing_content_are_supported() {
 }
 
 #[test]
+fn blobs_are_mounted_within_a_project_if_mounts_from_other_projects_are_refused() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let stored = stored(&[("one/app", 5000)]);
+    let upstream = &stored.upstream.address;
+    let registry = own_registry();
+    // as for accounts that are limited to a project: an upload begins instead
+    let middle = ReverseProxy::new(&registry.address, |request| {
+        let (path, query) = request.target.split_once('?').unwrap_or_default();
+        match path.starts_with("/v2/near/") != query.contains("from=near%2F") {
+            true if request.is("POST", "mount=") => ProxyAction::As(path.to_owned()),
+            _ => ProxyAction::Pass,
+        }
+    });
+    let site = format!(
+        "apiVersion: landfall/v1\nkind: Site\nregistry:\n  address: {}\n  paths: {{\"{upstream}/one/app\": [far/app, \
+         near/app, near/more, near/third]}}\n",
+        middle.address
+    );
+    stored.place.write("site.yaml", site);
+    stored.push(0, &middle.address, &["--site", "site.yaml"]);
+    for repository in ["far/app", "near/app", "near/more", "near/third"] {
+        let delivered = delivered_digest(&registry.address, repository);
+        assert_eq!(delivered.as_deref(), Some(stored.digest(0)), "{repository}");
+    }
+    for (project, repositories) in [("far", 1), ("near", 3)] {
+        let requests = middle.requests();
+        let uploads = requests.iter().filter(|request| {
+            request.is("PUT", &format!("/v2/{project}/")) && request.target.contains("/blobs/")
+        });
+        // the layer and the config, once for the project
+        assert_eq!(uploads.count(), 2, "{project}: {repositories} repositories");
+    }
+}
+
+#[test]
 fn an_immutable_tag_with_the_right_digest_is_not_an_error() {
     if !need(&NEEDS) {
         return;
