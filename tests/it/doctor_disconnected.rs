@@ -40,11 +40,25 @@ fn the_far_side_tries_no_upstream() {
     }
     assert_eq!(up.seen().len(), seen, "upstream was asked");
     // the same on the connected side tries it, and the endpoint
-    let report = place.json(4, &[&args[..], &["--site", "site.yaml"]].concat());
-    let targets = report["targets"].as_array().unwrap();
-    assert!(
-        targets.iter().any(|target| target["target"] == *address),
-        "{targets:?}"
-    );
+    let near = [&args[..], &["--site", "site.yaml"]].concat();
+    let check_of_upstream = || {
+        let report = place.json(4, &near);
+        let targets = report["targets"].as_array().unwrap();
+        let mut checked = targets.iter().filter(|target| target["target"] == *address);
+        let only = checked.next().unwrap_or_else(|| panic!("{targets:?}"));
+        assert!(checked.next().is_none(), "{targets:?}");
+        only["checks"].to_string()
+    };
+    check_of_upstream();
     assert!(up.seen().len() > seen);
+    // the registries of the lock are checked even if the site does not name them
+    place.write(
+        "site.yaml",
+        format!(
+            "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{}\"}}\n",
+            down.address
+        ),
+    );
+    let checks = check_of_upstream();
+    assert!(checks.contains("of the lock exists"), "{checks}");
 }

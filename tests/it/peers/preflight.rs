@@ -105,7 +105,8 @@ fn checks_of_the_private_registry_leave_no_content() {
     };
     let look = |exit: i32, front: &Server, more: &[&str]| {
         site(&place, &front.address, ", credentials: {file: account}");
-        place.json(exit, &[&["doctor", "--site", "site.yaml"], more].concat())
+        let args = ["doctor", "--disconnected", "--site", "site.yaml"];
+        place.json(exit, &[&args, more].concat())
     };
 
     let open = front("client_max_body_size 0;");

@@ -23,10 +23,10 @@ use std::path::Path;
 
 /// Diagnose connections and configuration
 ///
-/// Checks the named hosts, by default those of the site: DNS, the proxy that is used and why,
-/// connection, certificate, login and redirects. Each account is tried once. With a lock, also
-/// looks up one of its items at each checked registry and, unless hosts are named, connects to its
-/// endpoints. Exits with 4 if a check reports NO.
+/// Checks the named hosts, by default those of the site and the registries of the lock: DNS, the
+/// proxy that is used and why, connection, certificate, login and redirects. Each account is tried
+/// once. With a lock, also looks up one of its items at each checked registry and, unless hosts are
+/// named, connects to its endpoints. Exits with 4 if a check reports NO.
 ///
 /// At the private registry, landfall starts uploads and cancels them, and writes an index with
 /// missing children and deletes it. --read-only omits these checks.
@@ -39,7 +39,7 @@ pub(crate) struct DoctorCommand {
     #[command(subcommand)]
     what: Option<DoctorSubcommand>,
     /// URLs, registries as in references, or files: a KKP Seed, containerd's config.toml or
-    /// registries.conf [default: all hosts of the site, else the registries of the lock, else the
+    /// registries.conf [default: all hosts of the site and the registries of the lock, or the
     /// proxies]
     #[arg(value_name = "URL|HOST|FILE")]
     targets: Vec<String>,
@@ -95,21 +95,20 @@ impl DoctorCommand {
         }
         let lock = self.lock(context)?;
         let real = self.real_items(context, lock.as_ref())?;
-        let (mut diagnoses, targets) = split_targets(&self.targets)?;
+        let (mut diagnoses, mut targets) = split_targets(&self.targets)?;
         let everything = self.targets.is_empty() && self.role.is_none();
-        let targets = match (&context.site, &lock) {
-            _ if !everything => targets,
-            (Some(site), _) => targets_of(site, lock.as_ref(), self.disconnected),
-            (None, Some(_)) if !self.disconnected => {
-                let registries = real
-                    .registries()
-                    .map(|host| CheckTarget::Registry(host.into(), String::new()));
-                std::iter::once(CheckTarget::Proxies)
-                    .chain(registries)
-                    .collect()
+        if everything {
+            targets = match &context.site {
+                Some(site) => targets_of(site, lock.as_ref(), self.disconnected),
+                None => vec![CheckTarget::Proxies],
+            };
+            for host in real.registries().filter(|_| !self.disconnected) {
+                let target = CheckTarget::Registry(host.into(), String::new());
+                if !targets.contains(&target) {
+                    targets.push(target);
+                }
             }
-            (None, _) => vec![CheckTarget::Proxies],
-        };
+        }
         let endpoints = lock
             .as_ref()
             .filter(|_| !self.disconnected)
