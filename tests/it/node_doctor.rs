@@ -410,6 +410,11 @@ fn a_network_without_a_gateway_needs_a_route_to_the_services() {
         "route",
         "no route",
     );
+    let both = steps(&place, 4, &["--service-cidr", "10.96.0.0/12, fd01::/108"]);
+    find(&both, "route", "the services 10.96.0.0/12 have a route");
+    find(&both, "route", "no route to the services fd01::/108");
+    let interface = both.iter().filter(|step| step["check"] == "interface");
+    assert_eq!(interface.count(), 1, "{both:#?}");
     let site = place.read("site.yaml");
     place.write(
         "site.yaml",

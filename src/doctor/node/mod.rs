@@ -23,18 +23,22 @@ use reqwest::Method;
 use url::Url;
 
 /// Checks the machine itself and the configuration of its containerd. `services` is the service
-/// network of the cluster.
+/// network of the cluster, or several separated by commas.
 ///
-/// Fails if `services` is not a range of addresses, or the configuration of containerd cannot be
-/// read.
+/// Fails if `services` is not a list of ranges of addresses, or the configuration of containerd
+/// cannot be read.
 pub(crate) fn check_machine(
     files: &MachineFiles,
     services: &str,
 ) -> Result<(Vec<Diagnosis>, ContainerdMirrors), String> {
-    let range: AddressRange = services.parse()?;
+    let services: Vec<(&str, AddressRange)> = services
+        .split(',')
+        .map(str::trim)
+        .map(|range| range.parse().map(|parsed| (range, parsed)))
+        .collect::<Result<_, _>>()?;
     let configs = files.containerd_configs()?;
     let mut steps = DiagnosisSteps::default();
-    network::check_routes(files, range, services, &mut steps);
+    network::check_routes(files, &services, &mut steps);
     network::check_name_servers(files, &mut steps);
     runtime::check_programs(files, &mut steps);
     kernel::check_conntrack(files, &mut steps);

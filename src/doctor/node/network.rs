@@ -60,18 +60,37 @@ fn route_v6(line: &str) -> Option<KernelRoute> {
 }
 
 /// Checks that packets to services leave the machine, where rules of kube-proxy replace their
-/// destination.
+/// destination. `services` are the ranges of services, each with its text.
 pub(super) fn check_routes(
     files: &MachineFiles,
-    services: AddressRange,
-    written: &str,
+    services: &[(&str, AddressRange)],
     steps: &mut DiagnosisSteps,
 ) {
-    let path = if services.is_v6() { ROUTES_V6 } else { ROUTES };
-    if files.lacks(path, "route", steps) {
-        return;
-    }
     let routes = routes(files);
+    for &(written, range) in services {
+        let path = if range.is_v6() { ROUTES_V6 } else { ROUTES };
+        if files.lacks(path, "route", steps) {
+            return;
+        }
+        check_service_route(&routes, written, range, steps);
+    }
+    if !routes.iter().any(|route| route.range.is_everything()) {
+        let says = "no default route, from which kubeadm takes the address of the node, and \
+                    networks such as Flannel their interface";
+        steps.note("interface", says);
+        steps.fix(
+            "name them: localAPIEndpoint.advertiseAddress of InitConfiguration, the node's name in \
+             /etc/hosts, and the interface of the network (Flannel: --iface=INTERFACE)",
+        );
+    }
+}
+
+fn check_service_route(
+    routes: &[KernelRoute],
+    written: &str,
+    services: AddressRange,
+    steps: &mut DiagnosisSteps,
+) {
     match routes.iter().find(|route| route.range.contains(services)) {
         Some(KernelRoute { range, interface }) => {
             let kind = if range.is_everything() {
@@ -93,15 +112,6 @@ pub(super) fn check_routes(
                  interface=INTERFACE), or add a default route"
             ));
         }
-    }
-    if !routes.iter().any(|route| route.range.is_everything()) {
-        let says = "no default route, from which kubeadm takes the address of the node, and \
-                    networks such as Flannel their interface";
-        steps.note("interface", says);
-        steps.fix(
-            "name them: localAPIEndpoint.advertiseAddress of InitConfiguration, the node's name in \
-             /etc/hosts, and the interface of the network (Flannel: --iface=INTERFACE)",
-        );
     }
 }
 

@@ -558,6 +558,8 @@ fn wrong_settings_and_ambiguous_locks_are_refused() {
         ("interface=eth0;reboot", "the name of an interface"),
         ("service-cidr=10.96.0.0", "a range of addresses"),
         ("service-cidr=10.96.0.0/40", "a range of addresses"),
+        ("service-cidr=10.96.0.0/12,", "a range of addresses"),
+        ("service-cidr=10.96.0.0/12,10.0.0.0/16", "one of IPv6"),
         ("bridge=10.244.0.0", "a range of addresses"),
         ("pod-routes=10.244.1.0/24@172.20.0.4", "needs --set bridge"),
         ("nameserver=dns.test", "an IP address"),
@@ -611,6 +613,30 @@ fn wrong_settings_and_ambiguous_locks_are_refused() {
         place.read("out/install.sh").contains("/v1.35.9/")
             && !place.read("out/install.sh").contains("/v1.35.8/")
     );
+}
+
+#[test]
+fn services_of_both_families_get_routes_and_forwarding() {
+    let site = "files: http://f.test\nclusters: [{name: a, serviceCIDR: \"10.112.0.0/16, fd00:1::/112\"}]\n";
+    let place = place(site, &["registry.k8s.io/pause:3.10.1"]);
+    let render = |settings: &[&str]| {
+        let args = ["render", "node", "--site", "site.yaml", "-o", "out"];
+        place.ok(&[&args, settings].concat());
+        place.read("out/install.sh")
+    };
+    let forward = "\nnet.ipv6.conf.all.forwarding = 1\n";
+    let script = render(&["--set", "interface=eth0"]);
+    for line in [
+        "\nSERVICE_CIDRS='10.112.0.0/16 fd00:1::/112'\n",
+        "\nExecStart=/bin/sh -c 'exec ip route replace 10.112.0.0/16 dev eth0'\n",
+        "\nExecStart=/bin/sh -c 'exec ip route replace fd00:1::/112 dev eth0'\n",
+    ] {
+        assert_eq!(script.matches(line).count(), 1, "{line}: {script}");
+    }
+    // in the step of the script, and in the file for the next start
+    assert_eq!(script.matches(forward).count(), 2, "{script}");
+    let script = render(&["--set", "service-cidr=10.112.0.0/16"]);
+    assert!(!script.contains(forward), "{script}");
 }
 
 #[test]

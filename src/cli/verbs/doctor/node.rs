@@ -32,8 +32,9 @@ pub(crate) struct DoctorNode {
     /// collects them
     #[arg(long, value_name = "DIR")]
     from_files: Option<PathBuf>,
-    /// The service network of the cluster [default: serviceCIDR of the site, else 10.96.0.0/12]
-    #[arg(long, value_name = "CIDR")]
+    /// The service network of the cluster, or several separated by commas [default: serviceCIDR of
+    /// the site, else 10.96.0.0/12]
+    #[arg(long, value_name = "CIDR,...")]
     service_cidr: Option<String>,
     #[command(flatten)]
     locked: LockFlags,

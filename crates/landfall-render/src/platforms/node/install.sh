@@ -372,7 +372,10 @@ step_sysctl() {
     if [ "$(cat "$path" 2> /dev/null)" = "$value" ]; then
       say_ok "$key is $value"
     elif [ ! -e "$path" ]; then
-      note "the kernel has no $key: br_netfilter is not loaded"
+      case $key in
+        net.bridge.*) note "the kernel has no $key: br_netfilter is not loaded" ;;
+        *) note "the kernel has no $key: IPv6 is off" ;;
+      esac
     elif echo "$value" 2> /dev/null > "$path"; then
       say_done "set $key to $value"
     else
@@ -405,13 +408,15 @@ step_network() {
   missing=''
   if [ "$LIVE" = yes ]; then
     missing=$(missing_routes)
-    if ! ip route get "${SERVICE_CIDR%/*}" > /dev/null 2>&1; then
-      if [ -z "$INTERFACE" ]; then
-        note "no route to the services $SERVICE_CIDR: pods do not reach the API server (network is unreachable); add a default route, or render this script again with --set interface=NAME"
+    for range in $SERVICE_CIDRS; do
+      if ip route get "${range%/*}" > /dev/null 2>&1; then
+        continue
+      elif [ -z "$INTERFACE" ]; then
+        note "no route to the services $range: pods do not reach the API server (network is unreachable); add a default route, or render this script again with --set interface=NAME"
       else
-        missing="$SERVICE_CIDR $missing"
+        missing="$range $missing"
       fi
-    fi
+    done
   fi
   if [ -n "$missing" ]; then
     systemctl daemon-reload

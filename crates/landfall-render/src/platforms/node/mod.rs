@@ -39,8 +39,9 @@ const INTERFACE: PlatformSetting = PlatformSetting::new(
 
 const SERVICE_CIDR: PlatformSetting = PlatformSetting::new(
     "service-cidr",
-    "CIDR",
-    "The service network [default: serviceCIDR of the site's cluster, else 10.96.0.0/12]",
+    "CIDR[,CIDR]",
+    "The service network, or one of IPv4 and one of IPv6 [default: serviceCIDR of the site's \
+           cluster, else 10.96.0.0/12]",
 );
 
 const NAMESERVER: PlatformSetting = PlatformSetting::new(
@@ -161,7 +162,7 @@ fn install_script(
         ("YUM_PACKAGES", &*yum.requested),
         ("YUM_MODULES", &*yum.modules),
         ("INTERFACE", network.interface.unwrap_or_default()),
-        ("SERVICE_CIDR", network.service_cidr),
+        ("SERVICE_CIDRS", &*network.service_cidrs.join(" ")),
         ("NAMESERVER", network.nameserver.unwrap_or_default()),
         ("POD_ROUTES", &*network.pod_routes.join(" ")),
     ] {
@@ -169,7 +170,7 @@ fn install_script(
     }
     text += "\n# name, kind, target, architecture, SHA-256, path at the file server\n";
     text += &function("items", [print_text(&items)]);
-    text += &function("sysctls", [print_text(&sysctls())]);
+    text += &function("sysctls", [print_text(&network.sysctls())]);
     text += &function(
         "site_certificates",
         certificates.iter().map(|pem| print_text(pem)),
@@ -253,7 +254,8 @@ impl PackageInstall {
 /// The settings for machines without a default route or a name server.
 struct Network<'r> {
     interface: Option<&'r str>,
-    service_cidr: &'r str,
+    /// The ranges of services: one, or one of each family.
+    service_cidrs: Vec<&'r str>,
     nameserver: Option<&'r str>,
     /// The range of the node's pods, if a bridge is their network.
     pods: Option<&'r str>,
@@ -263,7 +265,7 @@ struct Network<'r> {
 
 impl<'r> Network<'r> {
     fn of(request: &'r RenderRequest<'_>) -> Result<Network<'r>, Failure> {
-        let service_cidr = request
+        let services = request
             .settings
             .get(SERVICE_CIDR.key)
             .or_else(|| {
@@ -272,12 +274,20 @@ impl<'r> Network<'r> {
                     .service_cidr(request.settings.get(SITE_CLUSTER.key))
             })
             .unwrap_or(DEFAULT_SERVICES);
+        let service_cidrs: Vec<&str> = services.split(',').map(str::trim).collect();
+        let are_v6: Result<Vec<bool>, String> = service_cidrs
+            .iter()
+            .map(|range| range.parse::<AddressRange>().map(AddressRange::is_v6))
+            .collect();
+        if !matches!(are_v6.as_deref(), Ok([_] | [true, false] | [false, true])) {
+            let why = "it must be a range of addresses, such as 10.96.0.0/12, or one of IPv4 and \
+                       one of IPv6, separated by a comma";
+            return Err(wrong_value(SERVICE_CIDR.key, services, why));
+        }
         let pods = request.settings.get(BRIDGE.key);
-        for (key, range) in [(SERVICE_CIDR.key, Some(service_cidr)), (BRIDGE.key, pods)] {
-            if let Some(range) = range.filter(|range| range.parse::<AddressRange>().is_err()) {
-                let why = "it must be a range of addresses, such as 10.96.0.0/12";
-                return Err(wrong_value(key, range, why));
-            }
+        if let Some(range) = pods.filter(|range| range.parse::<AddressRange>().is_err()) {
+            let why = "it must be a range of addresses, such as 10.244.1.0/24";
+            return Err(wrong_value(BRIDGE.key, range, why));
         }
         let interface = request.settings.get(INTERFACE.key);
         let is_name = |name: &str| {
@@ -300,11 +310,21 @@ impl<'r> Network<'r> {
         }
         Ok(Network {
             interface,
-            service_cidr,
+            service_cidrs,
             nameserver,
             pods,
             pod_routes: pod_routes(request, pods)?,
         })
+    }
+
+    /// Returns the settings of the kernel as lines of a file of sysctl.
+    fn sysctls(&self) -> String {
+        let mut ranges = self.service_cidrs.iter().copied().chain(self.pods);
+        let of_v6 = ranges
+            .any(|range| range.contains(':'))
+            .then_some(FORWARD_V6);
+        let keys = SYSCTLS.into_iter().chain(of_v6);
+        keys.map(|key| format!("{key} = 1\n")).collect()
     }
 
     /// Returns the configuration of the plugins bridge and portmap.
@@ -341,15 +361,15 @@ impl<'r> Network<'r> {
 
     /// Returns the unit that adds the routes at every start.
     fn route_unit(&self) -> Option<RenderedFile> {
-        let service = self
-            .interface
-            .map(|interface| format!("{} dev {interface}", self.service_cidr));
+        let services = self.interface.into_iter().flat_map(|interface| {
+            let routes = self.service_cidrs.iter();
+            routes.map(move |range| format!("{range} dev {interface}"))
+        });
         let others = self.pod_routes.iter().filter_map(|route| {
             let (pods, node) = route.split_once('@')?;
             Some(format!("{pods} via {node}"))
         });
-        let routes: String = service
-            .into_iter()
+        let routes: String = services
             .chain(others)
             .map(|route| format!("ExecStart=/bin/sh -c 'exec ip route replace {route}'\n"))
             .collect();
@@ -406,10 +426,8 @@ const SYSCTLS: [&str; 3] = [
     "net.ipv4.ip_forward",
 ];
 
-/// Returns the settings as lines of a file of sysctl.
-fn sysctls() -> String {
-    SYSCTLS.map(|key| format!("{key} = 1\n")).concat()
-}
+/// The kernel setting that kubeadm checks if the cluster has addresses of IPv6.
+const FORWARD_V6: &str = "net.ipv6.conf.all.forwarding";
 
 /// Makes runc put the containers into units of systemd, which is the init of the node and the
 /// default of kubeadm's kubelet.
@@ -480,7 +498,7 @@ fn configuration(
     ));
     files.push(RenderedFile::new(
         "etc/sysctl.d/99-landfall.conf",
-        sysctls(),
+        network.sysctls(),
     ));
     files.extend(network.route_unit());
     files.extend(network.bridge());
