@@ -362,18 +362,21 @@ impl HostPaths {
 }
 
 /// Returns the paths of the hosts in the lock and of their aliases. If a repository is locked under
-/// a host and under its alias, each name keeps its own path.
+/// a host and under its alias, each name keeps its own path. The host of the registry itself has no
+/// common path, because most names there are those of delivered images.
 pub(super) fn host_paths(request: &RenderRequest<'_>) -> BTreeMap<String, HostPaths> {
+    let own = &request.mapping.target().registry;
     let mut hosts: BTreeMap<String, HostPaths> = BTreeMap::new();
     let mut add = |host: &str, image: &ImageRef| {
         // one destination is enough: the client can be configured with any of the destinations
         let Some(destination) = request.mapping.destinations(image).into_iter().next() else {
             return;
         };
-        let prefix = request
-            .mapping
-            .own_destination(&request.mapping.host_path(host))
-            .repository;
+        let prefix = if host == own {
+            String::new()
+        } else {
+            usual_path(request, host)
+        };
         let usual = join_path(&prefix, &image.repository);
         let paths = hosts.entry(host.to_owned()).or_insert_with(|| HostPaths {
             prefix,
@@ -399,13 +402,15 @@ pub(super) fn host_paths(request: &RenderRequest<'_>) -> BTreeMap<String, HostPa
     hosts
 }
 
-/// Returns the location of each host at the registry, and the location of each repository in
-/// [`HostPaths::others`].
+/// Returns the location of each host at the registry, except the registry itself, and the location
+/// of each repository in [`HostPaths::others`].
 pub(super) fn registry_locations(request: &RenderRequest<'_>) -> Vec<(String, String)> {
     let registry = &request.mapping.target().registry;
     let mut locations = Vec::new();
     for (host, paths) in host_paths(request) {
-        locations.push((host.clone(), join_path(registry, &paths.prefix)));
+        if host != *registry {
+            locations.push((host.clone(), join_path(registry, &paths.prefix)));
+        }
         let others = paths.others.iter();
         locations.extend(
             others.map(|(repository, path)| {
@@ -479,7 +484,7 @@ pub(super) fn host_mirrors(
 
 /// The path at the registry below which the repositories of `host` are, unless the site gives them
 /// other paths.
-fn usual_path(request: &RenderRequest<'_>, host: &str) -> String {
+pub(super) fn usual_path(request: &RenderRequest<'_>, host: &str) -> String {
     let path = request.mapping.host_path(host);
     request.mapping.own_destination(&path).repository
 }

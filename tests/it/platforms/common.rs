@@ -272,12 +272,50 @@ fn names_at_the_registry_are_not_mapped_again_if_images_of_its_host_are_locked()
         );
         place.ok(&["render", "podman", "--site", "site.yaml", "-o", "out"]);
         let text = place.read("out/etc/containers/registries.conf.d/50-landfall.conf");
-        for prefix in ["docker.io", "r.test", "r.test/mirror"] {
-            let entry =
-                format!("[[registry]]\nprefix = \"{prefix}\"\nlocation = \"r.test/mirror\"\n");
+        for (prefix, location) in [
+            ("docker.io", "r.test/mirror"),
+            ("r.test/dev/app", "r.test/mirror/dev/app"),
+        ] {
+            let entry = format!("[[registry]]\nprefix = \"{prefix}\"\nlocation = \"{location}\"\n");
             assert_eq!(text.matches(&entry).count(), 1, "{prefix}: {text}");
         }
-        assert_eq!(text.matches("[[registry]]").count(), 3, "{text}");
+        let own = "[[registry]]\nlocation = \"r.test\"\ninsecure = true\n";
+        assert_eq!(text.contains(own), plain, "{text}");
+        let entries = text.matches("[[registry]]").count();
+        assert_eq!(entries, 2 + usize::from(plain), "{text}");
+    }
+}
+
+/// With `keepHost`, the image of the registry's own host and the delivered images have different
+/// paths.
+#[test]
+fn only_locked_images_of_the_registrys_own_host_are_mapped() {
+    let place = place(
+        "registry: {address: r.test, keepHost: true}\n",
+        &["docker.io/library/nginx:1.27", "r.test/dev/app:1"],
+    );
+    for (platform, file) in [
+        (
+            "podman",
+            "etc/containers/registries.conf.d/50-landfall.conf",
+        ),
+        ("openshift", "image-digest-mirror-set.yaml"),
+        ("openshift", "image-tag-mirror-set.yaml"),
+        ("kyverno", "replace-registries.yaml"),
+    ] {
+        place.ok(&["render", platform, "--site", "site.yaml", "-o", platform]);
+        let text = place.read(&format!("{platform}/{file}"));
+        // a path for the whole host would change the delivered r.test/docker.io/library/nginx too
+        assert!(
+            text.contains("r.test/r.test/dev/app") && !text.contains("r.test/r.test/{{"),
+            "{file}: {text}"
+        );
+        assert!(
+            !text.lines().any(|line| line.ends_with("r.test/r.test")
+                || line.ends_with("source: r.test")
+                || line.ends_with("\"r.test/r.test\"")),
+            "{file}: {text}"
+        );
     }
 }
 
@@ -289,7 +327,7 @@ fn kyverno_does_not_replace_a_name_at_the_registry_again() {
     );
     place.ok(&["render", "kyverno", "--site", "site.yaml", "-o", "out"]);
     let text = place.read("out/replace-registries.yaml");
-    for part in ["operator: NotEquals", "mirror/*"] {
+    for part in ["value: r.test", "- dev/app", "image: r.test/mirror/dev/app"] {
         assert_eq!(
             text.matches(part).count(),
             3,

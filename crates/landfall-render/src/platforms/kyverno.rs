@@ -88,10 +88,10 @@ fn pods() -> Value {
 }
 
 /// Returns the policy that replaces registries. It has one rule for each repository with its own
-/// path, and one for all other repositories of a host.
+/// path, and one for all other repositories of a host, unless it is the registry itself: the policy
+/// sees a pod at each update, and the new names must stay.
 fn replace(request: &RenderRequest<'_>) -> Value {
-    let target = request.mapping.target();
-    let own = &target.registry;
+    let own = &request.mapping.target().registry;
     let mut rules = Vec::new();
     let mut names = RuleNames::default();
     for (host, paths) in host_paths(request) {
@@ -106,15 +106,11 @@ fn replace(request: &RenderRequest<'_>) -> Value {
                 &format!("{own}/{path}"),
             ));
         }
+        if host == *own {
+            continue;
+        }
         // all repositories of the host except those with a rule of their own
         let mut rest = vec![("registry", "Equals", host.as_str().into())];
-        if host == *own {
-            // the policy sees a pod at each update: a new name must not get the path once more
-            let prefixes = BTreeSet::from([target.prefix.as_str(), paths.prefix.as_str()]);
-            for prefix in prefixes.into_iter().filter(|prefix| !prefix.is_empty()) {
-                rest.push(("path", "NotEquals", format!("{prefix}/*").into()));
-            }
-        }
         if !paths.others.is_empty() {
             rest.push((
                 "path",

@@ -3,9 +3,7 @@
 //! and the proxy.
 
 use super::systemd::{DropInForm, drop_in, only_drop_ins};
-use crate::node_registry::{
-    NodeRegistry, auth_file_of_repositories, join_path, registry_locations,
-};
+use crate::node_registry::{NodeRegistry, auth_file_of_repositories, registry_locations};
 use crate::platform::{
     OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, SITE_CLUSTER,
 };
@@ -107,22 +105,13 @@ fn registries_conf(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> 
     );
     let own = &registry.target.registry;
     let insecure = registry.is_insecure();
-    let mut locations = registry_locations(request);
-    if locations.iter().any(|(prefix, _)| prefix == own) {
-        // The lock has images of the registry's host. Names that are rewritten already must not get
-        // the path a second time.
-        let rewritten = join_path(own, &registry.target.prefix);
-        let is_below = |image: &ImageRef| image.name().starts_with(&format!("{rewritten}/"));
-        if rewritten != *own && !request.images().any(is_below) {
-            locations.push((rewritten.clone(), rewritten));
-        }
-    } else if insecure {
+    if insecure {
         text += &format!(
             "\n[[registry]]\nlocation = {}\ninsecure = true\n",
             quoted_string(own)
         );
     }
-    for (prefix, location) in locations {
+    for (prefix, location) in registry_locations(request) {
         let [prefix, location] = [prefix, location].map(|text| quoted_string(&text));
         text += &format!("\n[[registry]]\nprefix = {prefix}\n");
         // Clients try `location` after all mirrors, so it is upstream only if that is allowed.

@@ -1,7 +1,9 @@
 //! `trivy`: a trivy.yaml with the registry as the source of databases and scanned images, with
 //! certificates and account.
 
-use crate::node_registry::{NodeRegistry, auth_file_of_repositories, host_paths, join_path};
+use crate::node_registry::{
+    NodeRegistry, auth_file_of_repositories, host_paths, join_path, usual_path,
+};
 use crate::platform::{RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput};
 use crate::rendered_file::{RenderedFile, quoted_string};
 use landfall_model::Failure;
@@ -137,17 +139,21 @@ fn location(request: &RenderRequest<'_>, name: &str) -> Option<String> {
 }
 
 /// Returns the mirrors of the hosts in the lock, for images that are scanned by their upstream
-/// names. A repository with its own path has no mirror of its own: Trivy maps only whole hosts.
+/// names. A repository with its own path has no mirror of its own: Trivy maps only whole hosts. If
+/// the mirror of the registry's own host lacks a name, Trivy tries the name as it is written.
 fn mirrors(request: &RenderRequest<'_>) -> String {
     let registry = &request.mapping.target().registry;
     let mut text = String::new();
-    for (host, paths) in host_paths(request) {
+    for host in host_paths(request).into_keys() {
+        let mirror = join_path(registry, &usual_path(request, &host));
+        if mirror == host {
+            continue;
+        }
         let host = match host.as_str() {
             // Trivy's name for Docker Hub
             "docker.io" => "index.docker.io",
             host => host,
         };
-        let mirror = join_path(registry, &paths.prefix);
         let [host, mirror] = [host, &mirror].map(quoted_string);
         text += &format!("    {host}:\n    - {mirror}\n");
     }
