@@ -81,6 +81,32 @@ fn an_old_cluster_cannot_use_an_account() {
     assert!(printed.contains("use --set api=v1beta2"), "{printed}");
 }
 
+#[test]
+fn a_registry_that_is_not_verified_is_a_mirror_or_insecure() {
+    let cluster = |site: &str, args: &[&str]| -> Value {
+        let site = format!("registry: {{{site}, skipVerify: true}}\nconsumers: [kubeone]\n");
+        let place = place(&site, &["registry.k8s.io/pause:3.10"]);
+        let render = ["render", "kubeone", "--site", "site.yaml", "-o", "out"];
+        place.ok(&[&render, args].concat());
+        serde_yaml::from_str(&place.read("out/kubeone-cluster.yaml")).unwrap()
+    };
+    let by_mirrors = cluster("address: registry.test/mirror", &[]);
+    assert!(by_mirrors["registryConfiguration"].is_null());
+    let mirror = &by_mirrors["containerRuntime"]["containerd"]["registries"]["registry.k8s.io"];
+    assert_eq!(mirror["tlsConfig"]["insecureSkipVerify"], Value::Bool(true));
+    for set in ["via=overwrite", "api=v1beta1"] {
+        let by_name = cluster("address: registry.test", &["--set", set]);
+        let registry = &by_name["registryConfiguration"];
+        assert_eq!(registry["insecureRegistry"], Value::Bool(true), "{set}");
+    }
+    // KubeOne would put the path before `/v2`
+    let site =
+        "registry: {address: registry.test/mirror, skipVerify: true}\nconsumers: [kubeone]\n";
+    let place = place(site, &["registry.k8s.io/pause:3.10"]);
+    let printed = refused(&place, 4, &["kubeone", "--set", "via=overwrite"]);
+    assert!(printed.contains("use --set via=mirrors"), "{printed}");
+}
+
 /// `paths` maps the old host to a folder. At first, the lock has the image only under the new host.
 #[test]
 fn a_mirror_has_the_path_of_the_images() {

@@ -14,8 +14,8 @@ const VIA: PlatformSetting = PlatformSetting::new(
     "via",
     "WAY",
     "How nodes use the registry: overwrite (image names are changed), mirrors (containerd \
-           pulls from the registry), or auto (overwrite with v1beta1, or if the registry speaks \
-           TLS and needs no account; otherwise mirrors)",
+           pulls from the registry), or auto (overwrite with v1beta1, or if nodes verify the \
+           registry's certificate and need no account; otherwise mirrors)",
 )
 .one_of(&["auto", "overwrite", "mirrors"]);
 
@@ -106,7 +106,7 @@ fn registry_parts(
 ) -> Result<RegistryParts, Failure> {
     let registry = request.registry()?;
     let account = registry.account(&request.mapping.target().prefix)?;
-    let by_name = by_name(request, is_old, registry.plain_http, account.is_some())?;
+    let by_name = by_name(request, is_old, &registry, account.is_some())?;
     let mut parts = RegistryParts {
         secret: account.is_some() && !by_name,
         ca_bundle: optional(registry.ca.as_deref()),
@@ -114,7 +114,7 @@ fn registry_parts(
     };
     if by_name {
         let target = request.mapping.target().to_string();
-        let insecure = registry.plain_http.then_some(true);
+        let insecure = registry.is_insecure().then_some(true);
         parts.registry_configuration = map([
             ("overwriteRegistry", target.into()),
             ("insecureRegistry", optional(insecure)),
@@ -142,10 +142,11 @@ fn optional_url(address: Option<&ProxyAddress>) -> Value {
 fn by_name(
     request: &RenderRequest<'_>,
     is_old: bool,
-    plain_http: bool,
+    registry: &NodeRegistry<'_>,
     account: bool,
 ) -> Result<bool, Failure> {
     let refused = |why: &str| Err(Failure::refused(why));
+    let has_path = !registry.target.prefix.is_empty();
     match (request.settings.get(VIA.key), is_old) {
         (Some("mirrors"), true) => refused(
             "v1beta1 does not support mirrors of containerd; use --set via=overwrite, or \
@@ -156,7 +157,7 @@ fn by_name(
              --set api=v1beta2",
         ),
         (_, true) => Ok(true),
-        (Some("overwrite"), false) if plain_http => refused(
+        (Some("overwrite"), false) if registry.plain_http => refused(
             "KubeOne uses an overwritten registry only over TLS, and this one speaks plain HTTP; \
              use --set via=mirrors",
         ),
@@ -164,9 +165,14 @@ fn by_name(
             "KubeOne uses an overwritten registry without an account, and the site has one; use \
              --set via=mirrors",
         ),
+        // the hosts.toml that KubeOne writes for it has the path of the registry before `/v2`
+        (Some("overwrite"), false) if registry.skip_verify && has_path => refused(
+            "KubeOne cannot skip the verification of an overwritten registry with a path; use \
+             --set via=mirrors",
+        ),
         (Some("overwrite"), false) => Ok(true),
         (Some("mirrors"), false) => Ok(false),
-        _ => Ok(!plain_http && !account),
+        _ => Ok(!registry.is_insecure() && !account),
     }
 }
 
