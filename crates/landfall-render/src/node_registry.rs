@@ -145,6 +145,18 @@ impl<'s> NodeRegistry<'s> {
         })
     }
 
+    /// Returns a note if the site has a client certificate, for a `program` without a setting for
+    /// it.
+    pub(super) fn client_note(&self, program: &str) -> Option<String> {
+        let is_used = self.client.is_some() && !self.plain_http;
+        is_used.then(|| {
+            format!(
+                "{program} has no setting for a client certificate, and connects to the registry \
+                 without that of the site"
+            )
+        })
+    }
+
     /// Returns the certificates and the private key as files in `folder`: `ca.crt`, `client.cert`,
     /// `client.key`.
     pub fn trust(&self, folder: &str) -> Vec<RenderedFile> {

@@ -1,7 +1,7 @@
 //! Separate credentials for paths of the registry: some platforms write them, and others support
 //! only one account.
 
-use super::place;
+use super::{CERTIFICATE, place};
 use crate::support::Place;
 use serde_json::Value;
 
@@ -30,6 +30,28 @@ fn platforms_with_one_account_report_a_second_account() {
                 && !printed.contains("hush"),
             "{platform}: {printed}"
         );
+    }
+}
+
+#[test]
+fn platforms_without_a_client_certificate_say_so() {
+    let site = "registry:\n  address: r.test\n  clientCert: c.pem\n  clientKey: c.key\n\
+                consumers: [kubeone, kubermatic, k3s]\nclusters: [{name: blue, namespace: n}]\n";
+    let place = place(site, &["ghcr.io/aquasecurity/trivy-db:2"]);
+    place.write("c.pem", CERTIFICATE);
+    place.write("c.key", "key\n");
+    for (platform, says) in [
+        ("kubeone", true),
+        ("kubermatic", true),
+        ("openshift", true),
+        ("trivy", true),
+        ("tkg", true),
+        ("k3s", false),
+        ("talos", false),
+    ] {
+        let printed = place.ok(&["render", platform, "--site", "site.yaml", "-o", platform]);
+        let note = "has no setting for a client certificate";
+        assert_eq!(printed.contains(note), says, "{platform}: {printed}");
     }
 }
 

@@ -130,6 +130,7 @@ fn registry_parts(
     if !request.upstream_fallback() {
         parts.system_packages = map([("configureRepositories", false.into())]);
     }
+    notes.extend(registry.client_note("KubeOne"));
     notes.extend(separate_accounts_note(request, &registry)?);
     Ok(parts)
 }

@@ -79,7 +79,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let config = config_object("Image", "cluster", spec);
         files.push(RenderedFile::new("image-config.yaml", config));
     }
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = registry.client_note("OpenShift").into_iter().collect();
     if registry.has_any_account() {
         notes.push(
             "add the registry's account to the cluster's pull secret: `oc set data \

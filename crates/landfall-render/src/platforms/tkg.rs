@@ -247,7 +247,7 @@ impl TkgRepository {
             );
             Failure::usage(why)
         })?;
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = registry.client_note("TKG").into_iter().collect();
         // without a lock, it is unknown which images the registry has
         let has_images = request.images().next().is_some();
         if has_images && !request.images().any(|image| image.name() == pause.name()) {

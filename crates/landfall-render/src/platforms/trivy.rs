@@ -53,7 +53,7 @@ pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
 
 fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let registry = request.registry()?;
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = registry.client_note("Trivy").into_iter().collect();
     let mut files = vec![RenderedFile::new(
         format!("{FOLDER}/trivy.yaml"),
         trivy_yaml(request, &registry, &mut notes),

@@ -60,7 +60,7 @@ pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
 
 fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let registry = request.registry()?;
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = registry.client_note("KKP").into_iter().collect();
     let proxy = KubermaticProxy::of(request, &mut notes)?;
     let has_account = proxy.as_ref().is_some_and(|proxy| proxy.has_account);
     let mut files = Vec::new();
