@@ -406,6 +406,20 @@ impl PodProxy {
         .into()
     }
 
+    /// Returns a note if a URL contains `%`, for a `program` that writes the URLs into units of
+    /// systemd as they are. systemd ignores a variable with a `%` that starts no specifier.
+    pub(super) fn percent_note(&self, program: &str) -> Option<String> {
+        let has_percent = [&self.http, &self.https]
+            .iter()
+            .any(|url| url.contains('%'));
+        has_percent.then(|| {
+            format!(
+                "{program} does not escape the % in the proxy's URL for systemd, and containerd \
+                 then gets no proxy; use an account of letters, digits, -, ., _ and ~"
+            )
+        })
+    }
+
     /// Returns the values by the names of the variables in lower case.
     pub(super) fn lower_case_values(&self) -> Value {
         map([

@@ -144,7 +144,11 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         "kubeadm-config-spec.yaml",
         document(&machines),
     ));
-    Ok(RenderedConfig::of_files(written, Vec::new()))
+    let notes = proxy.percent_note("cluster-apps-operator");
+    Ok(RenderedConfig::of_files(
+        written,
+        notes.into_iter().collect(),
+    ))
 }
 
 /// Returns the key in a Secret for the patch at `path`: its file name. A key must not contain `+`.

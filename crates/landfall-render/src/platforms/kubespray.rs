@@ -59,6 +59,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         )?;
     }
     if let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? {
+        notes.extend(proxy.percent_note("Kubespray"));
         let urls = if proxy.has_account {
             &mut secrets
         } else {

@@ -83,9 +83,10 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     if let Some(kapp) = kapp_controller(&names, repository, proxy.as_ref(), &proxy_ca) {
         files.push(file("kapp-controller-addon.yaml", document(&kapp)));
     }
-    let notes = repository
+    let mut notes = repository
         .map(|repository| repository.notes.clone())
         .unwrap_or_default();
+    notes.extend(proxy.and_then(|proxy| proxy.percent_note("TKG")));
     Ok(RenderedConfig::of_files(files, notes))
 }
 
