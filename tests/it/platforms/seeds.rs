@@ -3,6 +3,8 @@
 
 use super::{CERTIFICATE, entries, place};
 use crate::support::Place;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_yaml::Value;
 use std::path::Path;
 
@@ -238,6 +240,32 @@ fn tkg_has_every_value_of_the_page_on_its_proxy() {
         assert_eq!(values[name], expected, "{name}");
     }
     tkg_no_proxy(&values["TKG_NO_PROXY"]);
+}
+
+/// TKG uses the authority of the proxy in place of that of the registry.
+#[test]
+fn machines_of_tkg_trust_the_authorities_of_proxy_and_registry() {
+    let site = "registry: {address: r.test/tkg, ca: ca.crt}\n\
+                proxy: {http: \"http://p.test\", https: \"http://p.test\", ca: proxy.crt}\n\
+                clusters: [{name: blue, namespace: n}]\n";
+    let place = place(site, &["projects.registry.vmware.com/tkg/pause:3.9"]);
+    place.write("ca.crt", CERTIFICATE);
+    let other = CERTIFICATE.replace("b25l", "dHdv");
+    place.write("proxy.crt", &other);
+    render(&place, &["tkg"]);
+    let both = format!("{CERTIFICATE}{other}");
+    let variables = yaml(&place, "blue/cluster-config.yaml");
+    assert_eq!(variables["TKG_PROXY_CA_CERT"], STANDARD.encode(&both));
+    let machines = yaml(&place, "blue/kubeadm-config-template.yaml");
+    let machines = at(&machines, "spec template spec");
+    let files = machines["files"].as_sequence().unwrap();
+    let path = "/etc/ssl/certs/tkg-custom-ca.pem";
+    let file = files.iter().find(|file| file["path"] == path).unwrap();
+    assert_eq!(file["content"], both);
+    let commands = machines["preKubeadmCommands"].as_sequence().unwrap();
+    let trust = "! which update-ca-certificates 2>/dev/null || (mv /etc/ssl/certs/tkg-custom-ca.pem \
+                 /usr/local/share/ca-certificates/tkg-custom-ca.crt && update-ca-certificates)";
+    assert!(commands.iter().any(|command| command == trust));
 }
 
 #[test]

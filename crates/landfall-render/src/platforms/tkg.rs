@@ -45,10 +45,18 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         .transpose()?;
     let repository = repository.as_ref();
     let proxy = proxy(request)?;
-    let variables = variables(repository, proxy.as_ref());
+    let proxy_ca = request
+        .proxy()?
+        .and_then(|proxy| proxy.ca)
+        .unwrap_or_default();
+    let own = repository.map_or("", |repository| &repository.ca);
+    let authorities = format!("{own}{proxy_ca}");
+    // TKG uses the authority of the proxy in place of that of the registry, so it gets both
+    let behind_proxy = (!proxy_ca.is_empty()).then_some(&*authorities);
+    let variables = variables(repository, proxy.as_ref(), behind_proxy);
     let secret = proxy.as_ref().is_some_and(|proxy| proxy.has_account);
     let file = |name: &str, text: String| RenderedFile::new(name, text).secret(secret);
-    let machines = ClusterMachines::of(request, repository, proxy.as_ref())?;
+    let machines = ClusterMachines::of(request, repository, proxy.as_ref(), behind_proxy)?;
     let mut files = vec![
         file("cluster-config.yaml", lines(&variables)),
         file(
@@ -76,11 +84,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
             ),
         ]);
     }
-    let proxy_ca = request
-        .proxy()?
-        .and_then(|proxy| proxy.ca)
-        .unwrap_or_default();
-    if let Some(kapp) = kapp_controller(&names, repository, proxy.as_ref(), &proxy_ca) {
+    if let Some(kapp) = kapp_controller(&names, repository, proxy.as_ref(), &authorities) {
         files.push(file("kapp-controller-addon.yaml", document(&kapp)));
     }
     let mut notes = repository
@@ -116,9 +120,11 @@ fn proxy(request: &RenderRequest<'_>) -> Result<Option<PodProxy>, Failure> {
 type TopologyVariable = (&'static str, Value);
 
 /// Returns the variables of a cluster configuration, with their values for the site.
+/// `behind_proxy` are the authorities that machines trust if the proxy has one of its own.
 fn variables(
     repository: Option<&TkgRepository>,
     proxy: Option<&PodProxy>,
+    behind_proxy: Option<&str>,
 ) -> Vec<TopologyVariable> {
     let mut variables: Vec<TopologyVariable> = Vec::new();
     if let Some(repository) = repository {
@@ -147,6 +153,7 @@ fn variables(
             ("TKG_NO_PROXY", proxy.no_proxy.as_str().into()),
         ]);
     }
+    variables.extend(behind_proxy.map(|pem| ("TKG_PROXY_CA_CERT", STANDARD.encode(pem).into())));
     variables
 }
 
@@ -303,6 +310,28 @@ impl TkgRepository {
 
 // The files of machines of existing clusters, and the commands that run before kubeadm.
 
+/// The path of the authorities that machines behind a proxy trust.
+const TRUSTED: &str = "/etc/ssl/certs/tkg-custom-ca.pem";
+
+/// Returns the commands with which TKG makes the programs of Photon OS, Ubuntu and Amazon Linux
+/// trust the authorities in [`TRUSTED`] (`http_proxy_ca_cert.yaml` of tanzu-framework).
+fn trust_commands() -> [String; 3] {
+    let photon = "rehash_ca_certificates.sh";
+    let ubuntu = "update-ca-certificates";
+    let amazon = "update-ca-trust";
+    [
+        format!("! which {photon} 2>/dev/null || {photon}"),
+        format!(
+            "! which {ubuntu} 2>/dev/null || (mv {TRUSTED} \
+             /usr/local/share/ca-certificates/tkg-custom-ca.crt && {ubuntu})"
+        ),
+        format!(
+            "! which {amazon} 2>/dev/null || ({amazon} force-enable && mv {TRUSTED} \
+             /etc/pki/ca-trust/source/anchors/tkg-custom-ca.crt && {amazon} extract)"
+        ),
+    ]
+}
+
 /// The files of the machines of a cluster, and the commands that run before kubeadm.
 pub(super) struct ClusterMachines {
     /// The repository of kubeadm's images, if it is the site's.
@@ -312,11 +341,13 @@ pub(super) struct ClusterMachines {
 }
 
 impl ClusterMachines {
-    /// Returns the files and commands of machines that use this repository and proxy.
+    /// Returns the files and commands of machines that use this repository and proxy, and trust
+    /// the authorities `behind_proxy`.
     pub(super) fn of(
         request: &RenderRequest<'_>,
         repository: Option<&TkgRepository>,
         proxy: Option<&PodProxy>,
+        behind_proxy: Option<&str>,
     ) -> Result<ClusterMachines, Failure> {
         let mut files = Vec::new();
         for service in ["containerd", "kubelet"] {
@@ -328,6 +359,7 @@ impl ClusterMachines {
         if let Some(repository) = repository.filter(|repository| !repository.ca.is_empty()) {
             files.push(node_file(&repository.ca_path(), 0o644, &repository.ca));
         }
+        files.extend(behind_proxy.map(|pem| node_file(TRUSTED, 0o444, pem)));
         let mut commands: Vec<String> = [
             r#"hostname "{{ ds.meta_data.hostname }}""#,
             r#"echo "::1         ipv6-localhost ipv6-loopback" >/etc/hosts"#,
@@ -349,6 +381,9 @@ impl ClusterMachines {
             commands.extend(
                 variables.map(|(name, value)| format!("export {name}={}", shell_quoted(value))),
             );
+        }
+        if behind_proxy.is_some() {
+            commands.extend(trust_commands());
         }
         if let Some(repository) = repository {
             // the pattern ends at `pause`, so the tag in the file is kept; TKG runs the same
@@ -448,21 +483,19 @@ pub(super) fn vsphere(names: &ClusterNames<'_>, part: &str, kind: &str, proxy: &
 }
 
 /// Returns the Secret with the values of kapp-controller: the proxy, and the TLS settings for the
-/// repository and for hosts behind the proxy. The names of these values differ from those of other
-/// addons. Returns `None` if there are no values.
+/// repository and for hosts behind the proxy, whose `authorities` it trusts. The names of these
+/// values differ from those of other addons. Returns `None` if there are no values.
 pub(super) fn kapp_controller(
     names: &ClusterNames<'_>,
     repository: Option<&TkgRepository>,
     proxy: Option<&PodProxy>,
-    proxy_ca: &str,
+    authorities: &str,
 ) -> Option<Value> {
-    let own = repository.map_or("", |repository| &repository.ca);
-    let authorities = format!("{own}{proxy_ca}");
     let skip_verify = repository.filter(|repository| repository.skip_verify);
     let config = some_map([
         (
             "caCerts",
-            optional_text(Some(&authorities).filter(|all| !all.is_empty())),
+            optional(Some(authorities).filter(|all| !all.is_empty())),
         ),
         ("httpProxy", optional_text(proxy.map(|proxy| &proxy.http))),
         ("httpsProxy", optional_text(proxy.map(|proxy| &proxy.https))),
