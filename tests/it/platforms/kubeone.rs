@@ -1,7 +1,7 @@
 //! `kubeone`: the URLs of binaries for releases up to 1.4 (all of them or none), and the paths of
 //! mirrors.
 
-use super::{place, refused};
+use super::{CERTIFICATE, place, refused};
 use crate::support::library::Digest;
 use serde_yaml::Value;
 
@@ -79,6 +79,32 @@ fn an_old_cluster_cannot_use_an_account() {
     place.write("account", "a:b\n");
     let printed = refused(&place, 4, &["kubeone", "--set", "api=v1beta1"]);
     assert!(printed.contains("use --set api=v1beta2"), "{printed}");
+}
+
+#[test]
+fn components_trust_the_authorities_of_registry_and_proxy() {
+    let proxy = "proxy: {http: \"http://p.test\", ca: proxy.crt}\n";
+    for (site, has_registry) in [
+        (
+            format!(
+                "registry: {{address: registry.test, ca: ca.crt}}\nconsumers: [kubeone]\n{proxy}"
+            ),
+            true,
+        ),
+        (proxy.to_owned(), false),
+    ] {
+        let place = place(&site, &["registry.k8s.io/pause:3.10"]);
+        place.write("ca.crt", CERTIFICATE);
+        let other = CERTIFICATE.replace("b25l", "dHdv");
+        place.write("proxy.crt", &other);
+        let printed = place.ok(&["render", "kubeone", "--site", "site.yaml", "-o", "out"]);
+        let cluster: Value = serde_yaml::from_str(&place.read("out/kubeone-cluster.yaml")).unwrap();
+        let own = if has_registry { CERTIFICATE } else { "" };
+        assert_eq!(cluster["caBundle"], format!("{own}{other}"));
+        let note = "does not make nodes trust the registry's certificate authority";
+        assert_eq!(printed.contains(note), has_registry, "{printed}");
+        assert!(printed.contains("trust only the certificate authorities in caBundle"));
+    }
 }
 
 #[test]

@@ -46,9 +46,11 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         parts = registry_parts(request, is_old, &mut notes)?;
     }
     let mut secret = parts.secret;
+    let mut authorities = parts.authorities;
     let mut proxy_value = Value::Null;
     if let Some(proxy) = request.proxy()? {
         secret |= proxy.has_account();
+        authorities.extend(proxy.ca);
         // KubeOne adds these entries itself (`defaults.go`)
         let added = ["127.0.0.1/8", "127.0.0.1", "localhost"];
         proxy_value = map([
@@ -77,10 +79,20 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         ("registryConfiguration", parts.registry_configuration),
         ("containerRuntime", parts.container_runtime),
         ("assetConfiguration", parts.asset_configuration),
-        ("caBundle", parts.ca_bundle),
+        (
+            "caBundle",
+            optional(Some(&*authorities).filter(|all| !all.is_empty())),
+        ),
         ("proxy", proxy_value),
         ("systemPackages", parts.system_packages),
     ]);
+    if !authorities.is_empty() {
+        notes.push(
+            "KubeOne's components trust only the certificate authorities in caBundle: add those of \
+             other hosts to which they connect"
+                .to_owned(),
+        );
+    }
     if request.existing.is_empty() {
         notes.push("merge it into your KubeOneCluster: --into FILE".to_owned());
     }
@@ -94,7 +106,7 @@ struct RegistryParts {
     registry_configuration: Value,
     container_runtime: Value,
     asset_configuration: Value,
-    ca_bundle: Value,
+    authorities: String,
     system_packages: Value,
     secret: bool,
 }
@@ -109,7 +121,7 @@ fn registry_parts(
     let by_name = by_name(request, is_old, &registry, account.is_some())?;
     let mut parts = RegistryParts {
         secret: account.is_some() && !by_name,
-        ca_bundle: optional(registry.ca.as_deref()),
+        authorities: registry.ca.clone().unwrap_or_default(),
         ..RegistryParts::default()
     };
     if by_name {
@@ -129,6 +141,13 @@ fn registry_parts(
     // set up
     if !request.upstream_fallback() {
         parts.system_packages = map([("configureRepositories", false.into())]);
+    }
+    if registry.ca.is_some() && !registry.is_insecure() {
+        notes.push(
+            "KubeOne does not make nodes trust the registry's certificate authority: add it to the \
+             trusted certificates of their operating system first"
+                .to_owned(),
+        );
     }
     notes.extend(registry.client_note("KubeOne"));
     notes.extend(separate_accounts_note(request, &registry)?);
