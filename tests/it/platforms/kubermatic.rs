@@ -40,6 +40,55 @@ fn site() -> Place {
     place
 }
 
+/// The charts of the catalogue are below `kubermatic-mirror`, those of old releases below
+/// `kubermatic`.
+#[test]
+fn kkp_takes_the_charts_of_applications_from_the_registry() {
+    let digest = crate::support::library::Digest::sha256(b"x");
+    for (folder, other) in [("kubermatic-mirror", "kubermatic"), ("kubermatic", "team")] {
+        let site = "registry:\n  address: \"172.20.0.2:5000\"\n  plainHTTP: true\n  \
+                    credentials: {file: account}\nconsumers: [kubermatic]\n";
+        let place = place(site, &["quay.io/kubermatic/kubermatic:v2.30.0"]);
+        place.write("account", "puller:hush\n");
+        let chart = |folder: &str| {
+            format!(
+                "- name: oci://quay.io/{folder}/helm-charts/cilium:1.19.4\n  digest: {digest}\n  \
+                 mediaType: application/vnd.oci.image.manifest.v1+json\n  size: 7\n  blobs:\n  \
+                 - {digest} 9 application/vnd.cncf.helm.chart.content.v1.tar+gzip\n  \
+                 apiVersion: v2\n"
+            )
+        };
+        let charts = format!("charts:\n{}{}", chart(folder), chart(other));
+        place.write("landfall.lock", place.read("landfall.lock") + &charts);
+        place.ok(&["render", "kubermatic", "--site", "site.yaml", "-o", "out"]);
+        let read = |file: &str| -> Value {
+            let document = serde_yaml::from_str(&place.read(&format!("out/{file}"))).unwrap();
+            super::assert_published(&document, file);
+            document
+        };
+        let configuration = read("kubermatic-configuration.yaml");
+        let spec = &configuration["spec"];
+        let system = &spec["userCluster"]["systemApplications"];
+        let catalog = &spec["applications"]["defaultApplicationCatalog"];
+        for settings in [system, catalog] {
+            let repository = format!("oci://172.20.0.2:5000/{folder}/helm-charts");
+            assert_eq!(settings["helmRepository"], repository);
+            assert_eq!(
+                settings["helmRegistryConfigFile"]["name"],
+                "helm-registry-credentials"
+            );
+        }
+        for settings in [system, &spec["userCluster"]["applications"]] {
+            assert_eq!(settings["plainHTTP"], true);
+            assert!(settings["insecureSkipTLSVerify"].is_null());
+        }
+        let secret = read("helm-credentials.yaml");
+        assert_eq!(secret["metadata"]["name"], "helm-registry-credentials");
+        let kind = &secret["metadata"]["annotations"]["apps.kubermatic.k8c.io/secret-type"];
+        assert_eq!(*kind, "helm");
+    }
+}
+
 /// The content of each file, by its path, in the phase `phase` of the profile `out/NAME.yaml`.
 pub fn files(place: &Place, name: &str, phase: &str) -> std::collections::BTreeMap<String, String> {
     let profile: Value = serde_yaml::from_str(&place.read(&format!("out/{name}.yaml"))).unwrap();

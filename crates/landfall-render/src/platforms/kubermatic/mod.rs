@@ -124,6 +124,10 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     }
     notes.extend(separate_accounts_note(request, &registry)?);
     if let Some(account) = &account {
+        if charts_at(request).is_some() {
+            let text = document(&chart_account(&registry.auth_file(account)));
+            files.push(RenderedFile::new("helm-credentials.yaml", text).secret(true));
+        }
         let text = document(&registry_credentials(&registry.auth_file(account)));
         files.push(RenderedFile::new("registry-credentials.yaml", text).secret(true));
         notes.push(
@@ -190,10 +194,24 @@ pub(super) fn configuration(
     let kubermatic = || repository(request, &KUBERMATIC);
     // the field is not a reference to a Secret, but the text of an auth file
     let pull_secret = optional(account.map(|account| registry.auth_file(account)));
-    let has_charts = request
-        .images()
-        .any(|image| image.name().starts_with("quay.io/kubermatic/helm-charts/"));
-    let charts = has_charts.then(|| charts_at(request)).flatten();
+    let charts = charts_at(request);
+    let has_charts = charts.is_some();
+    // KKP pulls charts with these settings, which it has for both lists of applications
+    let flag = |is_set: bool| optional((has_charts && is_set).then_some(true));
+    let connection = || {
+        [
+            ("plainHTTP", flag(registry.plain_http)),
+            ("insecureSkipTLSVerify", flag(registry.skip_verify)),
+        ]
+    };
+    let config_file = || match (account, has_charts) {
+        (Some(_), true) => map([
+            ("name", CHART_ACCOUNT.into()),
+            ("key", ".dockerconfigjson".into()),
+        ]),
+        _ => Value::Null,
+    };
+    let [plain_http, skip_verify] = connection();
     let user_cluster = some_map([
         ("overwriteRegistry", optional(target)),
         (
@@ -214,36 +232,22 @@ pub(super) fn configuration(
         ),
         (
             "systemApplications",
-            match &charts {
-                None => Value::Null,
-                Some(charts) => map([
-                    ("helmRepository", charts.as_str().into()),
-                    (
-                        "plainHTTP",
-                        if registry.plain_http {
-                            true.into()
-                        } else {
-                            Value::Null
-                        },
-                    ),
-                    (
-                        "insecureSkipTLSVerify",
-                        if registry.skip_verify {
-                            true.into()
-                        } else {
-                            Value::Null
-                        },
-                    ),
-                ]),
-            },
+            some_map([
+                ("helmRepository", optional(charts.as_deref())),
+                ("helmRegistryConfigFile", config_file()),
+                plain_http,
+                skip_verify,
+            ]),
         ),
+        ("applications", some_map(connection())),
     ]);
-    let catalog = charts.map_or(Value::Null, |charts| {
-        map([(
-            "defaultApplicationCatalog",
-            map([("helmRepository", charts.into())]),
-        )])
-    });
+    let catalog = some_map([(
+        "defaultApplicationCatalog",
+        some_map([
+            ("helmRepository", optional(charts)),
+            ("helmRegistryConfigFile", config_file()),
+        ]),
+    )]);
     // KKP's operator adds these entries itself
     let added = [
         "127.0.0.1/8",
@@ -289,11 +293,48 @@ pub(super) fn configuration(
     )
 }
 
-/// Returns the repository of KKP's application charts.
+/// The repositories of the charts of KKP's applications: since 2.28, and before.
+const CHARTS: [&str; 2] = [
+    "quay.io/kubermatic-mirror/helm-charts",
+    "quay.io/kubermatic/helm-charts",
+];
+
+/// The name of the Secret with the account for charts.
+const CHART_ACCOUNT: &str = "helm-registry-credentials";
+
+/// Returns the repository of KKP's application charts at the registry, if the lock has any.
 fn charts_at(request: &RenderRequest<'_>) -> Option<String> {
-    let charts: ImageRef = "quay.io/kubermatic/helm-charts".parse().ok()?;
-    let destination = request.mapping.destinations(&charts).into_iter().next()?;
+    let charts = request
+        .lock
+        .charts
+        .iter()
+        .map(|chart| &chart.name.reference);
+    let names: Vec<String> = request.images().chain(charts).map(ImageRef::name).collect();
+    let is_locked = |folder: &&&str| {
+        let below = format!("{folder}/");
+        names.iter().any(|name| name.starts_with(&below))
+    };
+    let folder: ImageRef = CHARTS.iter().find(is_locked)?.parse().ok()?;
+    let destination = request.mapping.destinations(&folder).into_iter().next()?;
     Some(format!("oci://{destination}"))
+}
+
+/// Returns the Secret with the account for charts. KKP copies Secrets with this annotation to the
+/// seed clusters.
+fn chart_account(auth_file: &str) -> Value {
+    let metadata = map([
+        ("name", CHART_ACCOUNT.into()),
+        ("namespace", NAMESPACE.into()),
+        (
+            "annotations",
+            map([("apps.kubermatic.k8c.io/secret-type", "helm".into())]),
+        ),
+    ]);
+    secret(
+        metadata,
+        Some("kubernetes.io/dockerconfigjson"),
+        [(".dockerconfigjson", auth_file)],
+    )
 }
 
 // The values for all objects of KKP: the proxy, and image names at the registry.
