@@ -552,6 +552,30 @@ fn the_files_come_from_landfall_serve_and_from_a_folder() {
 }
 
 #[test]
+fn the_authority_is_where_the_system_reads_it() {
+    if !need(&PROGRAMS) {
+        return;
+    }
+    let site = Site::new();
+    site.place.write("ca.crt", CERTIFICATE);
+    let text = site.place.read("site.yaml");
+    site.place
+        .write("site.yaml", text.replace("plainHTTP: true", "ca: ca.crt"));
+    site.render(&[]);
+    for folder in [
+        "usr/local/share/ca-certificates",
+        "etc/pki/ca-trust/source/anchors",
+        "etc/pki/trust/anchors",
+    ] {
+        site.machine();
+        std::fs::create_dir_all(site.place.path(format!("machine/{folder}"))).unwrap();
+        site.installed(&[]);
+        let trusted = site.on_machine(&format!("{folder}/landfall-site-1.crt"));
+        assert_eq!(trusted.matches("BEGIN CERTIFICATE").count(), 1, "{folder}");
+    }
+}
+
+#[test]
 fn wrong_settings_and_ambiguous_locks_are_refused() {
     let place = place("registry: {address: r.test}\nfiles: http://f.test\n", &[]);
     for (setting, words) in [

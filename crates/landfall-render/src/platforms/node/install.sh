@@ -94,7 +94,7 @@ file() { # PATH MODE
 ca_file() {
   if [ ! -f "$WORK/ca.pem" ]; then
     cat "$ROOT/etc/ssl/certs/ca-certificates.crt" "$ROOT/etc/pki/tls/certs/ca-bundle.crt" \
-      2>/dev/null > "$WORK/ca.pem" || true
+      "$ROOT/etc/ssl/ca-bundle.pem" 2>/dev/null > "$WORK/ca.pem" || true
     site_certificates >> "$WORK/ca.pem"
   fi
   [ -s "$WORK/ca.pem" ]
@@ -216,6 +216,10 @@ step_trust() {
   if [ -d "$ROOT/etc/pki/ca-trust/source/anchors" ]; then
     site_trust "/etc/pki/ca-trust/source/anchors"
     refresh=update-ca-trust
+  elif [ -d "$ROOT/etc/pki/trust/anchors" ]; then
+    # the program of SLES and openSUSE does not read /usr/local
+    site_trust "/etc/pki/trust/anchors"
+    refresh=update-ca-certificates
   else
     site_trust "/usr/local/share/ca-certificates"
     refresh=update-ca-certificates
