@@ -139,6 +139,33 @@ fn a_store_without_room_is_refused_before_the_first_byte() {
 }
 
 #[test]
+fn a_push_to_a_full_disk_gets_507_and_leaves_its_room_to_others() {
+    if !need(&["unshare", "mount", "curl", "sha256sum"]) {
+        return;
+    }
+    let place = Place::new();
+    let script = "$LANDFALL serve --writable small/pushed --listen 127.0.0.1:0 > out & server=$!\n\
+         until grep -q '^serving' out; do sleep 0.01; done\n\
+         url=$(cut -d' ' -f3 out)\n\
+         head -c 3000000 /dev/zero > large; head -c 500000 large > part\n\
+         send() { curl -s -w ' got %{http_code}\\n' --data-binary \"$@\"; }\n\
+         post() { send @$1 \"$url/v2/a/blobs/uploads/?digest=sha256:$(sha256sum < $1 | cut -c-64)\"; }\n\
+         begun=$(curl -si -X POST $url/v2/a/blobs/uploads/ | tr -d '\\r' | sed -n 's/^location: //p')\n\
+         post large; send @large -X PATCH $url$begun; post part\n\
+         kill $server; wait $server";
+    let Some(printed) = on_small_disk(&place, 1200, script) else {
+        return;
+    };
+    let codes: Vec<&str> = printed
+        .lines()
+        .filter_map(|line| line.split_once("got "))
+        .map(|(_, code)| code)
+        .collect();
+    assert_eq!(codes, ["507", "507", "201"], "{printed}");
+    assert!(printed.contains("No space left on device"), "{printed}");
+}
+
+#[test]
 fn a_full_disk_leaves_the_old_bundle_and_no_partial_one() {
     if !need(&["unshare", "mount"]) {
         return;

@@ -67,7 +67,7 @@ impl WriteError {
 
     /// Whether the disk or the user's quota on it is full.
     pub fn is_full_disk(&self) -> bool {
-        matches!(self, WriteError::Io { source, .. } if is_full(source))
+        matches!(self, WriteError::Io { source, .. } if is_full_disk(source))
     }
 }
 
@@ -89,7 +89,7 @@ impl From<WriteError> for Failure {
 
 /// What to do about an error of the operating system, beginning with a semicolon; may be empty.
 pub(super) fn hint(error: &std::io::Error) -> &'static str {
-    if is_full(error) {
+    if is_full_disk(error) {
         "; free some space and run it again to resume"
     } else if error.kind() == std::io::ErrorKind::FileTooLarge {
         "; FAT32 holds files up to 4 GiB, and `ulimit -f` may set a limit"
@@ -101,7 +101,7 @@ pub(super) fn hint(error: &std::io::Error) -> &'static str {
 }
 
 /// Whether the disk, or this user's quota on it, is full.
-fn is_full(error: &std::io::Error) -> bool {
+pub fn is_full_disk(error: &std::io::Error) -> bool {
     matches!(
         error.kind(),
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded

@@ -135,7 +135,7 @@ pub use crate::blob_store::{
     BlobSink, BlobStore, ByteRange, PartialBlob, merge_ranges, written_ranges,
 };
 pub use crate::cached_source::{CachePolicy, CachedSource};
-pub use crate::error::{TransferError, WriteError};
+pub use crate::error::{TransferError, WriteError, is_full_disk};
 pub use crate::follower::{Follower, FollowerSender};
 pub use crate::git_packs::{BlobPackBytes, GitPack, GitPacks, git_object_ids};
 pub(crate) use crate::local_content::read_failure;

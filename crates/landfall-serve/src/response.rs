@@ -12,7 +12,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Body as HttpBody;
-use landfall_content::ContentError;
+use landfall_content::{ContentError, is_full_disk};
 use landfall_model::locked;
 use serde_json::json;
 use std::convert::Infallible;
@@ -141,6 +141,11 @@ impl From<WritableStoreError> for RequestError {
             WritableStoreError::Full { .. } | WritableStoreError::InUse { .. } => {
                 RequestError::denied(message)
             }
+            WritableStoreError::Disk(error) if is_full_disk(&error) => RequestError {
+                // RFC 4918 §11.5; clients do not repeat the request at once, as they do after 500
+                status: StatusCode::INSUFFICIENT_STORAGE,
+                ..RequestError::internal(message)
+            },
             WritableStoreError::Disk(_) => RequestError::internal(message),
         }
     }

@@ -129,10 +129,12 @@ fn after_request(
 ) {
     session.touch();
     let has_no_room = received.as_ref().is_err_and(|error| {
-        // a full quota, or a disk that cannot be written to
+        // a full quota, a full disk, or a disk that cannot be written to
         matches!(
             error.status,
-            StatusCode::FORBIDDEN | StatusCode::INTERNAL_SERVER_ERROR
+            StatusCode::FORBIDDEN
+                | StatusCode::INSUFFICIENT_STORAGE
+                | StatusCode::INTERNAL_SERVER_ERROR
         )
     });
     let has_bytes = || {
