@@ -1,6 +1,7 @@
 //! Uploads in progress, by id.
 
 use crate::response::RequestError;
+use crate::router::overloaded;
 use crate::writable::IncomingBlob;
 use http::StatusCode;
 use landfall_model::locked;
@@ -9,9 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedMutexGuard;
 
+/// How long an upload without bytes must be unused before another one may take its place.
+const MIN_UNUSED: Duration = Duration::from_secs(2);
+
 /// The chunked uploads that clients have begun and not finished.
 #[derive(Default)]
-pub(crate) struct UploadSessions(Mutex<HashMap<String, Arc<PushedUpload>>>);
+pub(crate) struct UploadSessions(Mutex<SessionsById>);
+
+type SessionsById = HashMap<String, Arc<PushedUpload>>;
 
 /// An upload that may span several requests.
 pub(crate) struct PushedUpload {
@@ -32,7 +38,8 @@ pub(crate) fn shared_upload(
 }
 
 impl UploadSessions {
-    /// Adds an upload to `repository` and returns its id. Fails if `max` uploads are in progress.
+    /// Adds an upload to `repository` and returns its id. If `max` uploads are in progress, it takes
+    /// the place of an abandoned one, or fails.
     pub(crate) fn add(
         &self,
         repository: &str,
@@ -46,11 +53,15 @@ impl UploadSessions {
             incoming: shared_upload(incoming),
         };
         let mut sessions = self.sessions();
+        if sessions.len() >= max
+            && let Some(id) = abandoned(&sessions)
+        {
+            sessions.remove(&id);
+        }
         if sessions.len() >= max {
-            return Err(RequestError::new(
+            return Err(overloaded(
                 StatusCode::TOO_MANY_REQUESTS,
-                "TOOMANYREQUESTS",
-                format!("{max} uploads are in progress; finish or cancel some of them first"),
+                "too many uploads are in progress",
             ));
         }
         sessions.insert(id.clone(), Arc::new(session));
@@ -89,15 +100,32 @@ impl UploadSessions {
         self.sessions().remove(id);
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<PushedUpload>>> {
+    fn sessions(&self) -> MutexGuard<'_, SessionsById> {
         locked(&self.0)
     }
+}
+
+/// The upload without bytes that was unused for longest. Clients begin uploads only to find out
+/// whether they may push, and do not always cancel them.
+fn abandoned(sessions: &SessionsById) -> Option<String> {
+    let empty = sessions
+        .iter()
+        .filter(|(_, session)| session.size() == Some(0))
+        .map(|(id, session)| (session.unused_for(), id));
+    let (unused, id) = empty.max()?;
+    (unused >= MIN_UNUSED).then(|| id.clone())
 }
 
 impl PushedUpload {
     /// Restarts the expiry of the upload.
     pub(crate) fn touch(&self) {
         *self.last_used() = Instant::now();
+    }
+
+    /// The number of bytes received; `None` while a request uses the upload.
+    pub(crate) fn size(&self) -> Option<u64> {
+        let slot = self.incoming.try_lock().ok()?;
+        slot.as_ref().map(|incoming| incoming.size)
     }
 
     fn unused_for(&self) -> Duration {
@@ -115,4 +143,41 @@ pub(crate) fn unknown_upload() -> RequestError {
         "BLOB_UPLOAD_UNKNOWN",
         "there is no such upload; start a new one",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::writable::WritableStore;
+    use landfall_model::Algorithm;
+
+    #[test]
+    fn an_abandoned_upload_without_bytes_gives_its_place_to_a_new_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = WritableStore::open(dir.path(), None).unwrap();
+        let sessions = UploadSessions::default();
+        let begin = |bytes: &[u8]| {
+            let mut incoming = store.blobs.begin(Algorithm::Sha256).unwrap();
+            incoming.write(bytes).unwrap();
+            sessions.add("a", incoming, 3)
+        };
+        let partial = begin(b"abc").unwrap();
+        let empty = begin(b"").unwrap();
+        let used = begin(b"").unwrap();
+        for id in [&partial, &empty, &used] {
+            let session = sessions.get("a", id).unwrap();
+            let earlier = Instant::now().checked_sub(MIN_UNUSED).unwrap();
+            *session.last_used() = earlier;
+        }
+        let session = sessions.get("a", &used).unwrap();
+        let slot = session.incoming.try_lock().unwrap();
+        let third = begin(b"").unwrap();
+        let refused = begin(b"").unwrap_err();
+        assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+        drop(slot);
+        assert!(sessions.get("a", &empty).is_err());
+        for id in [&partial, &used, &third] {
+            assert!(sessions.get("a", id).is_ok());
+        }
+    }
 }

@@ -137,11 +137,7 @@ fn after_request(
                 | StatusCode::INTERNAL_SERVER_ERROR
         )
     });
-    let has_bytes = || {
-        let slot = session.incoming.try_lock();
-        slot.is_ok_and(|slot| slot.as_ref().is_some_and(|incoming| incoming.size > 0))
-    };
-    if has_no_room && has_bytes() {
+    if has_no_room && session.size().is_some_and(|size| size > 0) {
         state.uploads.remove(id);
     }
 }
