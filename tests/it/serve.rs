@@ -501,6 +501,11 @@ fn curl_reads_ranges_and_sends_conditions() {
     );
     let etag = format!("If-None-Match: \"{}\"", sha256(&blob));
     assert_eq!(curl(&["-H", &etag, "-w", "%{http_code}"]), b"304");
+    for (tag, status) in [(sha256(&blob), "200"), (sha256(b"older"), "412")] {
+        let condition = format!("If-Match: \"{tag}\"");
+        let head = curl(&["-I", "-H", &condition, "-w", "%{http_code}"]);
+        assert!(String::from_utf8(head).unwrap().ends_with(status), "{tag}");
+    }
 }
 
 #[test]

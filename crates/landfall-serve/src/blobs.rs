@@ -9,8 +9,8 @@ use crate::state::ServerState;
 use crate::verified_blobs::{BlobHolder, blob_holders};
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH,
-    IF_RANGE, LOCATION, RANGE,
+    ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, IF_MATCH,
+    IF_NONE_MATCH, IF_RANGE, LOCATION, RANGE,
 };
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
@@ -47,8 +47,14 @@ pub(crate) async fn blob_response(
     let mut response = empty_response(StatusCode::OK);
     set_header(&mut response, CONTENT_DIGEST, &digest.to_string());
     set_header(&mut response, ETAG, &etag);
+    // without a date of the content, If-Modified-Since and If-Unmodified-Since have no meaning
+    if text(headers, &IF_MATCH).is_some_and(|tags| !lists_etag(tags, &etag)) {
+        let message = format!("the content has the entity tag {etag}");
+        let changed = RequestError::new(StatusCode::PRECONDITION_FAILED, "UNKNOWN", message);
+        return Err(changed.with_header(ETAG, etag));
+    }
     // before anything is read: a digest is enough to know that the client has the content
-    if matches_etag(headers, &etag) {
+    if text(headers, &IF_NONE_MATCH).is_some_and(|tags| lists_etag(tags, &etag)) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         response.headers_mut().remove(CONTENT_LENGTH);
         return Ok(response);
@@ -268,18 +274,15 @@ fn number(text: &str) -> Option<u64> {
     text.parse().ok()
 }
 
-/// Whether the client has the content already: `If-None-Match` contains `etag`, or is `*`.
-fn matches_etag(headers: &HeaderMap, etag: &str) -> bool {
-    let Some(value) = text(headers, &IF_NONE_MATCH) else {
-        return false;
-    };
-    value
-        .split(',')
+/// Whether `tags`, the value of `If-Match` or `If-None-Match`, contains `etag`, or is `*`.
+fn lists_etag(tags: &str, etag: &str) -> bool {
+    tags.split(',')
         .map(str::trim)
         .any(|tag| tag == "*" || (!tag.is_empty() && opaque_tag(tag) == opaque_tag(etag)))
 }
 
-/// The tag without quotes and weakness mark: `If-None-Match` compares weakly (RFC 9110 §13.1.2).
+/// The tag without quotes and weakness mark, which proxies add: `If-None-Match` compares weakly
+/// (RFC 9110 §13.1.2), and a tag that is a digest is strong in any spelling.
 fn opaque_tag(tag: &str) -> &str {
     tag.trim_start_matches("W/").trim_matches('"')
 }
@@ -467,12 +470,7 @@ mod tests {
 
     #[test]
     fn a_known_etag_is_found_in_a_list() {
-        let matches = |value: &str| {
-            matches_etag(
-                &HeaderMap::from_iter([(IF_NONE_MATCH, value.parse().unwrap())]),
-                "\"sha256:ab\"",
-            )
-        };
+        let matches = |tags: &str| lists_etag(tags, "\"sha256:ab\"");
         assert!(matches("\"sha256:ab\"") && matches("W/\"x\", sha256:ab") && matches("*"));
         assert!(!matches("\"sha256:cd\"") && !matches(""));
     }
