@@ -21,6 +21,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::ServerName;
 use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,7 +64,7 @@ pub async fn serve<E: From<Failure> + std::fmt::Display>(
     };
     let mut listeners = Vec::new();
     for address in &addresses {
-        listeners.push(address.bind().await?);
+        listeners.extend(address.bind().await?);
     }
     // the default for references, if the user named no registry
     let address = listeners
@@ -325,8 +326,7 @@ fn hides_tag(repository: &ServedRepository, store: &WritableStore, name: &str, t
 
 /// A value of `--listen`, resolved.
 pub(crate) struct ListenAddress {
-    /// The value as the user wrote it.
-    text: String,
+    /// The addresses of the host, those of IPv4 first.
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) tls: bool,
 }
@@ -366,7 +366,7 @@ impl ListenAddress {
                 "https needs --tls-cert and --tls-key",
             ));
         }
-        let addresses: Vec<SocketAddr> = tokio::net::lookup_host(text.trim_end_matches('/'))
+        let addresses: BTreeSet<SocketAddr> = tokio::net::lookup_host(text.trim_end_matches('/'))
             .await
             .map_err(|error| invalid_address(listen, error))?
             .collect();
@@ -374,23 +374,48 @@ impl ListenAddress {
             return Err(invalid_address(listen, "the host name has no address"));
         }
         Ok(ListenAddress {
-            text: listen.into(),
-            addresses,
+            addresses: addresses.into_iter().collect(),
             tls,
         })
     }
 
-    pub(crate) async fn bind(&self) -> Result<Listener, Failure> {
-        self.try_bind().await.map_err(|error| {
-            Failure::failed(format!(
-                "cannot listen at {}: {error}; use another address with --listen HOST:PORT",
-                self.text
-            ))
-        })
+    /// Listens at every address of the host, because clients choose any of them. If the port is 0,
+    /// all get the port that is free at the first one.
+    pub(crate) async fn bind(&self) -> Result<Vec<Listener>, Failure> {
+        let mut listeners: Vec<Listener> = Vec::new();
+        let mut foreign = None;
+        for address in &self.addresses {
+            let mut address = *address;
+            if let Some(first) = listeners.first() {
+                address.set_port(first.address.port());
+            }
+            match self.try_bind(address).await {
+                Ok(listener) => listeners.push(listener),
+                Err(error) => {
+                    let failure = Failure::failed(format!(
+                        "cannot listen at {address}: {error}; use another address with --listen \
+                         HOST:PORT"
+                    ));
+                    let kind = error.kind();
+                    if matches!(
+                        kind,
+                        io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied
+                    ) {
+                        return Err(failure);
+                    }
+                    // machines without IPv6 have a name for ::1, too
+                    foreign = Some(failure);
+                }
+            }
+        }
+        match foreign {
+            Some(failure) if listeners.is_empty() => Err(failure),
+            _ => Ok(listeners),
+        }
     }
 
-    async fn try_bind(&self) -> io::Result<Listener> {
-        let socket = TcpListener::bind(&self.addresses[..]).await?;
+    async fn try_bind(&self, address: SocketAddr) -> io::Result<Listener> {
+        let socket = TcpListener::bind(address).await?;
         // the address of the socket: port 0 was replaced by a free port
         let address = socket.local_addr()?;
         Ok(Listener {
@@ -488,6 +513,32 @@ mod tests {
     use std::sync::mpsc::channel;
     use std::time::{Duration, Instant};
     use tokio::sync::oneshot;
+
+    fn addresses(texts: &[&str]) -> ListenAddress {
+        ListenAddress {
+            addresses: texts.iter().map(|text| text.parse().unwrap()).collect(),
+            tls: false,
+        }
+    }
+
+    #[tokio::test]
+    async fn every_address_of_a_host_is_bound_to_one_port() {
+        // 192.0.2.1 belongs to no machine (RFC 5737)
+        let host = addresses(&["192.0.2.1:0", "127.0.0.1:0", "127.0.0.2:0"]);
+        let bound = host.bind().await.unwrap();
+        let ips = bound
+            .iter()
+            .map(|listener| listener.address.ip().to_string());
+        assert_eq!(ips.collect::<Vec<_>>(), ["127.0.0.1", "127.0.0.2"]);
+        let port = bound[0].address.port();
+        assert_eq!(bound[1].address.port(), port);
+        let taken = format!("127.0.0.2:{port}");
+        let free = format!("127.0.0.3:{port}");
+        let refused = addresses(&[&free, &taken]).bind().await;
+        assert!(refused.is_err_and(|failure| failure.message.contains(&taken)));
+        let foreign = addresses(&["192.0.2.1:0"]).bind().await;
+        assert!(foreign.is_err_and(|failure| failure.message.contains("192.0.2.1:0")));
+    }
 
     #[test]
     fn a_server_stops_while_a_reload_waits_for_its_content() {

@@ -49,8 +49,8 @@ pub(crate) struct ServeCommand {
     /// A bundle, instead of an argument (may be repeated)
     #[arg(long = "bundle", value_name = "BUNDLE")]
     named: Vec<PathBuf>,
-    /// The address to listen on; port 0 chooses a free port. A prefix http:// or https:// accepts
-    /// only that protocol (may be repeated)
+    /// The address to listen on, or a host name for all of its addresses; port 0 chooses a free
+    /// port. A prefix http:// or https:// accepts only that protocol (may be repeated)
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:5000")]
     listen: Vec<String>,
     /// Serve the content that `landfall push` uploaded to this registry, except images. SIGHUP
