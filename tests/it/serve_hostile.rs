@@ -2,7 +2,7 @@
 //! others, wrong passwords, and manifests that take memory.
 
 use crate::support::http::{Response, get, metric, put_blob, put_manifest, request};
-use crate::support::images::{OCI_INDEX, OCI_MANIFEST, sha256};
+use crate::support::images::{OCI_INDEX, OCI_MANIFEST, noise, sha256};
 use crate::support::peers::{Server, landfall_serve_within};
 use crate::support::{Place, landfall_serve, need, wait_for};
 use serde_json::{Value, json};
@@ -198,6 +198,21 @@ fn tls(place: &Place) -> [&'static str; 4] {
     place.write("cert.pem", made.cert.pem());
     place.write("key.pem", made.signing_key.serialize_pem());
     ["--tls-cert", "cert.pem", "--tls-key", "key.pem"]
+}
+
+#[test]
+fn plain_http_to_an_address_for_https_gets_an_answer_that_says_so() {
+    let place = Place::new();
+    let server = landfall_serve(&place, &[&PUSHES[..], &tls(&place)].concat());
+    for (method, body) in [("GET", Vec::new()), ("POST", noise(1, 4 << 20))] {
+        let refused = request(method, &server.address, "/v2/", &[], &body);
+        let text = refused.text();
+        assert_eq!(refused.status, 400, "{method}: {text}");
+        assert!(
+            text.contains("HTTP request to an HTTPS server"),
+            "{method}: {text}"
+        );
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::body::{Body, boxed_body};
 use crate::connections::{SendfileQueue, TrackedConnection, TrackedStream};
 use crate::observe::{ObservedResponseBody, RequestInfo, TrackedRequestBody};
+use crate::response::RequestError;
 use crate::route::ServerName;
 use crate::router;
 use crate::run::Listener;
@@ -25,6 +26,8 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 /// How long a TLS handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(30);
@@ -121,24 +124,57 @@ async fn serve_stream(
     let _ = stream.set_nodelay(true);
     // from the current state: a reload may have loaded a new certificate
     let acceptor = channels.states.borrow().tls.clone().filter(|_| tls);
-    let files = SendfileQueue::default();
-    let stream = TrackedStream::new(stream, connection.clone(), files.clone());
     let Some(acceptor) = acceptor else {
+        let files = SendfileQueue::default();
+        let stream = TrackedStream::new(stream, connection.clone(), files.clone());
         let protocol = ConnectionProtocol::Plain(files);
         return serve_requests(stream, peer, protocol, channels, connection).await;
     };
     let mut ended = channels.ended.clone();
     let accepted = tokio::select! {
-        accepted = timeout(HANDSHAKE, acceptor.accept(stream)) => accepted,
+        accepted = timeout(HANDSHAKE, handshake(acceptor, stream, &connection)) => accepted,
         // a connection in its handshake is idle, so it may have to make room for another one
         () = connection.close_requested() => return,
         _ = ended.wait_for(|ended| *ended) => return,
     };
-    if let Ok(Ok(stream)) = accepted {
+    if let Ok(Some(stream)) = accepted {
         let name = ServerName(stream.get_ref().1.server_name().map(str::to_owned));
         let protocol = ConnectionProtocol::Tls(name);
         serve_requests(stream, peer, protocol, channels, connection).await;
     }
+}
+
+/// The stream after its TLS handshake, or `None` if the handshake fails.
+async fn handshake(
+    acceptor: TlsAcceptor,
+    stream: TcpStream,
+    connection: &Arc<TrackedConnection>,
+) -> Option<TlsStream<TrackedStream>> {
+    let mut first = [0];
+    stream.peek(&mut first).await.ok()?;
+    let stream = TrackedStream::new(stream, connection.clone(), SendfileQueue::default());
+    // the name of an HTTP method; no TLS record begins with a letter
+    if first[0].is_ascii_uppercase() {
+        connection.ignores_body();
+        refuse_plain_http(stream).await;
+        return None;
+    }
+    acceptor.accept(stream).await.ok()
+}
+
+/// Answers a client that speaks plain http to an address for https, as Go and nginx do: to people,
+/// the alert of the TLS handshake looks like a broken server.
+async fn refuse_plain_http(stream: TrackedStream) {
+    let service = service_fn(async |_: Request<Incoming>| {
+        let message = "client sent an HTTP request to an HTTPS server; use https://";
+        let error = RequestError::bad_request("UNSUPPORTED", message);
+        Ok::<_, Infallible>(error.into_text())
+    });
+    let serving = http1::Builder::new()
+        .keep_alive(false)
+        .max_buf_size(BUFFER)
+        .serve_connection(TokioIo::new(stream), service);
+    let _ = serving.await;
 }
 
 /// Serves the requests of one connection. hyper answers bytes that are not HTTP, such as the start
