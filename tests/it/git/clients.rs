@@ -1,4 +1,4 @@
-//! The git clients of Flux and Argo CD, against the mirror.
+//! The git clients of Flux and Argo CD, and rare requests of git, against the mirror.
 
 use super::{manifest, output};
 use crate::support::git::{GitServer, history};
@@ -181,5 +181,44 @@ fn argo_cd_lists_fetches_and_checks_out() {
         output(&place, folder, &["remote", "set-url", "origin", &here]);
         fetch(folder, "", depth);
         check_out(folder, &id("main"), &id("main"));
+    }
+}
+
+/// Every server of git accepts these requests; more than they ask for is a correct answer.
+#[test]
+fn git_fetches_commits_by_their_ids_and_with_any_filter_and_depth() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    sample(&server);
+    let place = Place::new();
+    let (_served, url) = mirror(&place, &server, "ref: main, tags: \".*\"");
+    for version in ["0", "2"] {
+        let protocol = format!("protocol.version={version}");
+        let git = |folder: &str, args: &[&str]| {
+            let args = [&["-c", protocol.as_str()][..], args].concat();
+            output(&place, folder, &args).trim().to_owned()
+        };
+        let count = |folder: &str, of: &str| git(folder, &["rev-list", "--count", of]);
+        let options = [
+            "--shallow-since=2020-01-01",
+            "--shallow-exclude=v1.0.0",
+            "--filter=tree:0",
+            "--filter=blob:limit=9",
+        ];
+        for (number, option) in options.into_iter().enumerate() {
+            let folder = format!("{version}-{number}");
+            git(".", &["clone", "-q", option, &url, &folder]);
+            assert_eq!(count(&folder, "HEAD"), "40", "{version} {option}");
+        }
+        let shallow = format!("shallow-{version}");
+        git(".", &["clone", "-q", "--depth", "2", &url, &shallow]);
+        git(&shallow, &["fetch", "-q", "--deepen", "3"]);
+        assert_eq!(count(&shallow, "HEAD"), "40", "{version}");
+        let older = git(&shallow, &["rev-parse", "HEAD~25"]);
+        let by_id = format!("by-id-{version}");
+        git(".", &["init", "-q", &by_id]);
+        git(&by_id, &["fetch", "-q", &url, &older]);
+        assert_eq!(count(&by_id, "FETCH_HEAD"), "15", "{version}");
     }
 }

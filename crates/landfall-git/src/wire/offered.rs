@@ -122,7 +122,8 @@ pub fn advertise_version_0(
     offered: Arc<OfferedRepository>,
 ) -> impl Iterator<Item = Vec<u8>> + Send + 'static {
     let mut capabilities =
-        "\0side-band-64k ofs-delta shallow no-progress include-tag object-format=sha1 \
+        "\0side-band-64k ofs-delta shallow deepen-since deepen-not deepen-relative no-progress \
+         include-tag allow-tip-sha1-in-want allow-reachable-sha1-in-want filter object-format=sha1 \
          agent=landfall"
             .to_owned();
     for one in &offered.refs {

@@ -7,6 +7,9 @@ use crate::object::ObjectId;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+/// The depth with which clients ask for a whole history (git, `commit.h`: `INFINITE_DEPTH`).
+const INFINITE_DEPTH: u32 = 0x7fff_ffff;
+
 /// A request to `git-upload-pack`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UploadPackRequest {
@@ -192,6 +195,7 @@ impl RequestState {
                 "side-band-64k" => self.fetch.bands = true,
                 "ofs-delta" => self.fetch.offset_deltas = true,
                 "include-tag" => self.fetch.include_tags = true,
+                "deepen-relative" => self.fetch.depth = Some(INFINITE_DEPTH),
                 _ => {}
             }
         }
@@ -235,18 +239,15 @@ impl FetchRequest {
                 let depth: u32 = text
                     .parse()
                     .map_err(|_| GitError::Protocol("the depth is not a number".into()))?;
-                self.depth = Some(depth).filter(|depth| *depth > 0);
+                self.depth = self.depth.max(Some(depth).filter(|depth| *depth > 0));
             }
-            ("filter", "blob:none") => self.without_blobs = true,
-            ("filter", _) => {
-                return Err(GitError::Unsupported(
-                    "only the filter blob:none is offered",
-                ));
+            // other filters, and depths by dates and refs, are answered with more objects than the
+            // client asks for: it keeps them, and fetches single ones that it lacks later
+            ("filter", filter) => {
+                self.without_blobs = filter == "blob:none" || filter.starts_with("tree:");
             }
             ("deepen-since" | "deepen-not" | "deepen-relative", _) => {
-                return Err(GitError::Unsupported(
-                    "only --depth is offered for shallow clones",
-                ));
+                self.depth = Some(INFINITE_DEPTH);
             }
             ("ofs-delta", _) => self.offset_deltas = true,
             ("include-tag", _) => self.include_tags = true,
@@ -356,6 +357,41 @@ mod tests {
         };
         assert!(request.bands && request.offset_deltas && request.done && !request.has_haves);
         assert_eq!((request.depth, request.wants), (Some(1), vec![id]));
+    }
+
+    #[test]
+    fn other_filters_and_depths_are_answered_with_more_than_they_ask_for() {
+        let (offered, _) = offered();
+        let fetch = |lines: &[&str]| {
+            let mut message = Vec::new();
+            push_text(&mut message, "command=fetch");
+            push_delimiter(&mut message);
+            for line in lines {
+                push_text(&mut message, line);
+            }
+            push_flush(&mut message);
+            let read = read(&offered, &message, true, 99).unwrap();
+            let UploadPackRequest::Fetch(request) = read else {
+                panic!("{read:?}")
+            };
+            (request.without_blobs, request.depth)
+        };
+        for (filter, without_blobs) in [
+            ("filter blob:none", true),
+            ("filter tree:0", true),
+            ("filter blob:limit=1024", false),
+            ("filter combine:blob:none+tree:0", false),
+        ] {
+            assert_eq!(fetch(&[filter]), (without_blobs, None), "{filter}");
+        }
+        for lines in [
+            &["deepen 3", "deepen-relative"][..],
+            &["deepen-since 1700000000"],
+            &["deepen-not v1"],
+        ] {
+            assert_eq!(fetch(lines), (false, Some(INFINITE_DEPTH)), "{lines:?}");
+        }
+        assert_eq!(fetch(&["deepen 3"]), (false, Some(3)));
     }
 
     #[test]
