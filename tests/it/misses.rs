@@ -31,6 +31,12 @@ fn the_server_lists_what_clients_asked_for_in_vain() {
     ] {
         assert!([404, 400].contains(&get(at, target).status), "{target}");
     }
+    // an address that the server does not know, as behind a forwarded port
+    let by_address = [("Host", "172.20.0.9:5000")];
+    for target in ["/v2/more/manifests/v3", "/favicon.ico"] {
+        let answer = request("GET", at, target, &by_address, b"");
+        assert_eq!(answer.status, 404, "{target}");
+    }
     let listed = |document: &serde_json::Value| -> Vec<(String, u64)> {
         let misses = document["misses"].as_array().unwrap().iter();
         misses
@@ -46,7 +52,7 @@ fn the_server_lists_what_clients_asked_for_in_vain() {
     assert!(!document.to_string().contains("s3cr3t"));
     let names = listed(&document);
     assert_eq!(names[0], ("quay.io/team/app:v1".into(), 2));
-    for name in ["other:v2", "https://dl.k8s.io/v1.35.0/kubelet"] {
+    for name in ["other:v2", "more:v3", "https://dl.k8s.io/v1.35.0/kubelet"] {
         assert!(names.contains(&(name.into(), 1)), "{names:?}");
     }
     assert!(!names.iter().any(|(name, _)| name.contains("favicon")));

@@ -5,8 +5,9 @@ use crate::response::RequestError;
 use http::header::HOST;
 use http::uri::Authority;
 use http::{HeaderMap, Request, Uri};
-use landfall_model::{Digest, is_repository, is_tag, split_port};
+use landfall_model::{Digest, is_repository, is_tag, split_port, without_brackets};
 use percent_encoding::percent_decode_str;
+use std::net::IpAddr;
 
 /// The resource that a path below `/v2/` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -204,6 +205,18 @@ impl RequestHosts {
             .map(|url| files.find(&url, query))
     }
 
+    /// The likeliest host that may be another server. An address or `localhost` is this server,
+    /// even if it does not know the address, as behind a forwarded port: only names can lead here
+    /// instead of to their own servers.
+    pub(crate) fn other_server(&self) -> Option<&str> {
+        let is_name = |host: &str| {
+            let (name, _) = split_port(host);
+            name != "localhost" && without_brackets(name).parse::<IpAddr>().is_err()
+        };
+        let mut hosts = self.0.iter().map(String::as_str);
+        hosts.find(|host| is_name(host))
+    }
+
     /// The names of the hosts.
     pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
         self.0.iter()
@@ -290,6 +303,17 @@ mod tests {
         );
         assert_eq!(spellings("[::1]:80", &[5000]), ["[::1]:80", "[::1]"]);
         assert_eq!(spellings("[::1]", &[5000]), ["[::1]"]);
+    }
+
+    #[test]
+    fn a_client_that_names_an_address_means_this_server() {
+        let other = |hosts: &[&str]| {
+            let hosts = hosts.iter().map(|host| (*host).to_owned());
+            let hosts = RequestHosts(hosts.collect());
+            hosts.other_server().map(str::to_owned)
+        };
+        assert_eq!(other(&["172.20.0.2:5000", "[fd00::2]", "localhost"]), None);
+        assert_eq!(other(&["172.20.0.2", "h"]).as_deref(), Some("h"));
     }
 
     #[test]

@@ -126,8 +126,7 @@ pub(crate) async fn respond(
 /// Records what a request asked for in vain, if that is the name of an item.
 fn record_miss(state: &ServerState, uri: &Uri, hosts: &RequestHosts, client: IpAddr) {
     let target = uri.path_and_query().map_or("", PathAndQuery::as_str);
-    let host = hosts.names().next().map(String::as_str);
-    if let Some(requested) = RequestedName::of_target(target, host) {
+    if let Some(requested) = RequestedName::of_target(target, hosts.other_server()) {
         let misses = &state.observer.misses;
         misses.record(requested, uri.path(), client, Timestamp::now());
     }
