@@ -631,6 +631,18 @@ fn paths_cannot_lead_out_of_the_folder() {
 }
 
 #[test]
+fn slashes_at_the_end_of_a_base_url_are_merged_with_the_next_ones() {
+    let place = Place::new();
+    let server = landfall_serve(&place, &PUSHES);
+    put_blob(&server.address, "a/b", &sha256(b"abc"), b"abc");
+    let blob = format!("//v2//a/b/blobs//{}", sha256(b"abc"));
+    assert_eq!(get(&server.address, &blob).body, b"abc");
+    assert_eq!(get(&server.address, "//healthz").text(), "ok\n");
+    let absolute = format!("http://{}{blob}", server.address);
+    assert_eq!(get(&server.address, &absolute).body, b"abc");
+}
+
+#[test]
 fn pushes_beyond_loopback_need_accounts_or_anonymous_push() {
     let place = Place::new();
     for listen in ["0.0.0.0:0", "[::]:0"] {

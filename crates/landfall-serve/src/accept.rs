@@ -4,7 +4,7 @@ use crate::body::{Body, boxed_body};
 use crate::connections::{SendfileQueue, TrackedConnection, TrackedStream};
 use crate::observe::{ObservedResponseBody, RequestInfo, TrackedRequestBody};
 use crate::response::RequestError;
-use crate::route::ServerName;
+use crate::route::{ServerName, with_single_slashes};
 use crate::router;
 use crate::run::Listener;
 use crate::state::ServerState;
@@ -231,10 +231,13 @@ async fn respond(
     state: Arc<ServerState>,
     connection: Arc<TrackedConnection>,
     peer: SocketAddr,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
 ) -> Response<Body> {
     let guard = connection.begin_request();
     let info = RequestInfo::new(&request, peer);
+    if let Some(uri) = with_single_slashes(request.uri()) {
+        *request.uri_mut() = uri;
+    }
     let context = state.context.clone();
     // probes and metrics need no permit, so that they are answered under load
     let (mut response, permit) = if router::is_about_server(&state, &request) {

@@ -113,6 +113,27 @@ fn reference(text: &str) -> Result<ManifestReference, RequestError> {
     }
 }
 
+/// `uri` with single slashes in its path; `None` if it has no others. Base URLs often end in a
+/// slash, and other registries and web servers merge it with the next one.
+pub(crate) fn with_single_slashes(uri: &Uri) -> Option<Uri> {
+    if !uri.path().contains("//") {
+        return None;
+    }
+    let mut target = String::new();
+    for c in uri.path().chars() {
+        if c != '/' || !target.ends_with('/') {
+            target.push(c);
+        }
+    }
+    if let Some(query) = uri.query() {
+        target += "?";
+        target += query;
+    }
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(target.parse().ok()?);
+    Uri::from_parts(parts).ok()
+}
+
 /// The first value of `key` in a query string, decoded.
 pub(crate) fn query_value(query: Option<&str>, key: &str) -> Option<String> {
     query_values(query, key).next()
@@ -303,6 +324,24 @@ mod tests {
         );
         assert_eq!(spellings("[::1]:80", &[5000]), ["[::1]:80", "[::1]"]);
         assert_eq!(spellings("[::1]", &[5000]), ["[::1]"]);
+    }
+
+    #[test]
+    fn slashes_are_merged_in_the_path_only() {
+        let merged = |uri: &str| {
+            let merged = with_single_slashes(&uri.parse().unwrap())?;
+            Some(merged.to_string())
+        };
+        for (uri, expected) in [
+            ("//v2///a/", "/v2/a/"),
+            ("/files//h/a?u=http://x//y", "/files/h/a?u=http://x//y"),
+            ("http://h:1//a", "http://h:1/a"),
+        ] {
+            assert_eq!(merged(uri).as_deref(), Some(expected));
+        }
+        for single in ["/", "/a/b/", "/a?x=//y", "http://h/a", "*"] {
+            assert_eq!(merged(single), None, "{single}");
+        }
     }
 
     #[test]

@@ -296,8 +296,8 @@ impl GitTable {
 
 /// `host/path` of a URL.
 fn key_of(url: &str) -> Option<String> {
-    let url = UrlPath::parse(url)?;
-    Some(format!("{}{}", url.host, url.path.trim_end_matches('/')))
+    let key = UrlPath::parse(url)?.key();
+    Some(key.trim_end_matches('/').to_owned())
 }
 
 // The providers as a network mirror: `/providers/<host>/<namespace>/<type>/…`.
@@ -427,6 +427,7 @@ mod tests {
             "https://h/a.git",
             "https://h/b.git",
             "https://h/c",
+            "https://h//d//e/",
         ] {
             table.add(&LockedGitRepository::without_refs(url), &mut warnings);
         }
@@ -438,6 +439,7 @@ mod tests {
             ("h/a.git", "https://h/a.git"),
             ("h/b", "https://h/b.git"),
             ("h/c.git", "https://h/c"),
+            ("h/d/e", "https://h//d//e/"),
         ] {
             assert_eq!(found(path).as_deref(), Some(url), "{path}");
         }
