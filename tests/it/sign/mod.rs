@@ -2,7 +2,6 @@
 
 mod later;
 
-use crate::support::free_port;
 use crate::support::images::noise;
 use crate::support::library::{Digest, Lock, LockedFile};
 use crate::support::which;
@@ -104,15 +103,19 @@ fn shown(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// Starts an SSH agent. Also returns the path of its socket.
-fn agent(desk: &Desk) -> (Guard, PathBuf) {
+/// Starts an SSH agent. Returns the folder of its socket, the agent, and the path of the socket.
+fn agent(desk: &Desk) -> (tempfile::TempDir, Guard, PathBuf) {
     // the path of a socket must be short
-    let socket = std::env::temp_dir().join(format!("landfall-agent-{}", free_port()));
+    let folder = tempfile::Builder::new()
+        .prefix("landfall-agent-")
+        .tempdir()
+        .unwrap();
+    let socket = folder.path().join("socket");
     let mut command = desk.place.clean("ssh-agent");
     command.args(["-D", "-a"]).arg(&socket);
     let mut guard = Guard::start(command);
     guard.wait_until("a socket", || socket.exists());
-    (guard, socket)
+    (folder, guard, socket)
 }
 
 #[test]
@@ -122,7 +125,7 @@ fn keys_of_several_kinds_sign_and_openssh_agrees() {
     }
     let desk = Desk::new();
     // RSA keys sign through the agent
-    let (_agent, socket) = agent(&desk);
+    let (_folder, _agent, socket) = agent(&desk);
     let kinds: [&[&str]; 5] = [
         &["ed25519"],
         &["ecdsa", "-b", "256"],
@@ -247,7 +250,7 @@ fn the_agent_signs_if_the_named_key_is_public_or_encrypted() {
         desk.key(kind, &[kind], "");
     }
     desk.key("locked", &["ed25519"], "a passphrase");
-    let (_agent, socket) = agent(&desk);
+    let (_folder, _agent, socket) = agent(&desk);
     for kind in ["ed25519", "rsa", "ecdsa"] {
         run(desk
             .place
