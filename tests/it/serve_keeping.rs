@@ -145,6 +145,30 @@ fn an_upload_that_does_not_fit_leaves_its_room_to_others() {
 }
 
 #[test]
+fn uploads_beyond_the_limit_are_refused_until_one_ends() {
+    let place = Place::new();
+    let server = serve(&place, &["--max-uploads", "2"]);
+    let begin = || request("POST", &server.address, "/v2/a/blobs/uploads/", &[], b"");
+    let first = begin();
+    assert_eq!((first.status, begin().status), (202, 202));
+    let refused = begin();
+    assert_eq!(
+        (refused.status, code(&refused)),
+        (429, "TOOMANYREQUESTS".into())
+    );
+    assert!(
+        refused.text().contains("2 uploads are in progress"),
+        "{}",
+        refused.text()
+    );
+    assert_eq!(
+        delete(&server, first.header("location").unwrap()).status,
+        204
+    );
+    assert_eq!(begin().status, 202);
+}
+
+#[test]
 fn commands_for_stores_refuse_the_folder_of_pushed_content() {
     let place = Place::new();
     let server = serve(&place, &[]);
