@@ -52,6 +52,12 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+/// An address of loopback that ends with `last`. Other test runs on this machine have others.
+fn own_address(last: u8) -> String {
+    let id = std::process::id();
+    format!("127.{}.{}.{last}", 64 + (id >> 8) % 128, id % 256)
+}
+
 /// Writes a lock of one image and these endpoints. Returns the registry that has the image.
 pub(super) fn locked(place: &Place, endpoints: &str) -> Server {
     let upstream = own_registry();
@@ -363,24 +369,25 @@ fn the_ports_of_a_role_are_probed() {
     let place = Place::new();
     let doctor_role =
         |exit: i32, args: &[&str]| place.json(exit, &[&["doctor", "--role"], args].concat());
-    // addresses that only this test uses
-    let _listening = [6443, 8088].map(|port| TcpListener::bind(("127.77.1.1", port)).unwrap());
+    let [open, closed] = [1, 2].map(own_address);
+    let _listening = [6443, 8088].map(|port| TcpListener::bind((&*open, port)).unwrap());
     let tunnel = ["user-cluster-node", "--expose", "Tunneling", "--set"];
     let report = doctor_role(
         0,
-        &[&tunnel[..], &["seed-nodeport-proxy=127.77.1.1"]].concat(),
+        &[&tunnel[..], &[&format!("seed-nodeport-proxy={open}")]].concat(),
     );
     let lines: Vec<String> = steps(&report, "port")
         .into_iter()
         .map(|[verdict, says, _]| format!("{verdict} {says}"))
         .collect();
     assert!(
-        lines[0]
-            .starts_with("ok 127.77.1.1:6443 is open: seed-nodeport-proxy, API of user clusters"),
+        lines[0].starts_with(&format!(
+            "ok {open}:6443 is open: seed-nodeport-proxy, API of user clusters"
+        )),
         "{lines:?}"
     );
     assert!(
-        lines.len() == 2 && lines[1].starts_with("ok 127.77.1.1:8088 is open"),
+        lines.len() == 2 && lines[1].starts_with(&format!("ok {open}:8088 is open")),
         "{lines:?}"
     );
     let [tunneling, nodes] = &steps(&report, "not tried")[..] else {
@@ -389,23 +396,21 @@ fn the_ports_of_a_role_are_probed() {
     assert!(tunneling[1].contains("is not supported where worker nodes reach"));
     assert!(nodes[1].contains("cannot be tested from one host"));
 
-    let report = doctor_role(
-        4,
-        &[&tunnel[..], &["seed-nodeport-proxy=127.77.1.2"]].concat(),
-    );
+    let closed_proxy = format!("seed-nodeport-proxy={closed}");
+    let report = doctor_role(4, &[&tunnel[..], &[&closed_proxy]].concat());
     let [verdict, says, fix] = steps(&report, "port").remove(1);
     assert!(
-        verdict == "no" && says.starts_with("nothing listens at 127.77.1.2:8088"),
+        verdict == "no" && says.starts_with(&format!("nothing listens at {closed}:8088")),
         "{says}"
     );
-    assert!(fix.contains("allow 127.77.1.2:8088"), "{fix}");
+    assert!(fix.contains(&format!("allow {closed}:8088")), "{fix}");
 
     let range = [
         "user-cluster-node",
         "--expose",
         "NodePort",
         "--set",
-        "seed-nodeport-proxy=127.77.1.2",
+        &closed_proxy,
     ];
     let [verdict, says, _] = step(&doctor_role(0, &range), "port");
     assert_eq!(verdict, "ok");
@@ -475,19 +480,24 @@ fn endpoints_of_the_lock_are_probed_with_and_without_a_role() {
         return;
     }
     let place = Place::new();
-    let _open = TcpListener::bind(("127.77.2.1", 9443)).unwrap();
+    let [open, closed] = [3, 4].map(own_address);
+    let _open = TcpListener::bind((&*open, 9443)).unwrap();
     let _upstream = locked(
         &place,
-        "endpoints:\n- {host: 127.77.2.1, port: 9443, why: the hypervisor, from: [seed-cluster-node]}\n\
-         - {host: 127.77.2.2, port: 9443, why: backups, from: [backup-host]}\n\
-         - {host: '*.corp.test', port: 443, why: many}\n",
+        &format!(
+            "endpoints:\n- {{host: {open}, port: 9443, why: the hypervisor, from: [seed-cluster-node]}}\n\
+             - {{host: {closed}, port: 9443, why: backups, from: [backup-host]}}\n\
+             - {{host: '*.corp.test', port: 443, why: many}}\n"
+        ),
     );
     let report = place.json(4, &["doctor"]);
     let [good, bad] = &steps(&report, "port")[..] else {
         panic!("{report:#}")
     };
     assert!(
-        good[1].contains("127.77.2.1:9443 is open: endpoint of the lock, the hypervisor"),
+        good[1].contains(&format!(
+            "{open}:9443 is open: endpoint of the lock, the hypervisor"
+        )),
         "{}",
         good[1]
     );
