@@ -91,15 +91,27 @@ fn exit_of(place: &Place, args: &[&str], what: &str) -> (i32, String) {
     (code, text)
 }
 
-/// The verbs that read a file that somebody else may have written, with the arguments for the file
-/// `doc`.
+/// The names of the file: `doctor` recognizes configurations of programs by their names.
+const FILES: [&str; 3] = ["doc", "config.toml", "registries.conf"];
+
+/// The verbs that read a file that somebody else may have written, with the arguments for one of
+/// [`FILES`].
 const FILE_READERS: &[&[&str]] = &[
     &["lock", "-f", "doc"],
     &["ls", "doc"],
     &["verify", "doc"],
     &["diff", "doc", "doc"],
     &["audit", "doc", "--lock", "empty.lock"],
-    &["rewrite", "doc", "--to", "r.example:5000", "-o", "out"],
+    &[
+        "rewrite",
+        "doc",
+        "--to",
+        "r.example:5000",
+        "--lock",
+        "empty.lock",
+        "-o",
+        "out",
+    ],
     &["discover", "doc"],
     &["render", "containerd", "--site", "doc", "-o", "rendered"],
     &["log", "verify", "doc"],
@@ -143,12 +155,28 @@ fn every_format_of_import_is_among_the_readers() {
     assert!(count > 10, "{help}");
 }
 
+/// Otherwise a command that ends before it reads the file passes the test below.
+#[test]
+fn every_reader_gets_as_far_as_the_file() {
+    let place = Place::new();
+    place.write("empty.lock", "version: 1\n");
+    for args in FILE_READERS {
+        let file = args.iter().find(|arg| FILES.contains(arg)).unwrap();
+        let (code, text) = exit_of(&place, args, "no file");
+        let mut words = text.split([' ', ':', '\n']);
+        assert!(
+            code == 2 && words.any(|word| word == *file),
+            "{args:?}: {code}\n{text}"
+        );
+    }
+}
+
 #[test]
 fn short_files_take_little_memory_in_every_verb_that_reads_them() {
     for (shape, document) in documents() {
         let place = Place::new();
         place.write("empty.lock", "version: 1\n");
-        for name in ["doc", "config.toml", "registries.conf"] {
+        for name in FILES {
             place.write(name, &document);
         }
         // all formats of import are read by few parsers
