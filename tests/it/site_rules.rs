@@ -762,7 +762,8 @@ fn no_repository_that_the_rules_refuse_is_delivered_by_any_verb() {
 impl World {
     /// Runs each command line of the table that `is_asked`, with each of `contents` and a site
     /// whose keys signed the contents called `signed`, and with a site whose keys were rotated.
-    /// `is_delivered` says whether a content has arrived, and removes it.
+    /// `is_delivered` says whether a content has arrived, and removes it: `push` and `mirror`
+    /// deliver signed content.
     #[track_caller]
     fn check(
         &self,
@@ -782,6 +783,7 @@ impl World {
         });
         let lines = lines.filter(|(_, _, line)| is_asked(line));
         for (number, (way, refused, line)) in lines.enumerate() {
+            let delivers = line.starts_with("push ") || line.starts_with("mirror ");
             for (content, site) in &runs {
                 let is_signed = content.starts_with("signed") && *site == "ours.yaml";
                 let expected = if is_signed { 0 } else { refused };
@@ -790,8 +792,11 @@ impl World {
                 if exit != expected || (expected != 0 && !is_refused) {
                     wrong.push(format!("{way}: {content} with {site}: {exit}\n{text}"));
                 }
-                if is_delivered(content) && expected != 0 {
-                    wrong.push(format!("{way}: {content} with {site} was delivered"));
+                let is_there = is_delivered(content);
+                if is_there != (delivers && is_signed) {
+                    wrong.push(format!(
+                        "{way}: {content} with {site}: delivered: {is_there}"
+                    ));
                 }
             }
         }
