@@ -220,13 +220,19 @@ fn commands_that_change_or_approve_content_are_recorded_with_inputs_and_outputs(
 fn the_report_of_a_bundle_shows_its_records() {
     let rig = Rig::new();
     rig.set_faults([]);
+    let other = format!(
+        "apiVersion: landfall/v1\nkind: Manifest\nimages: [{}/team/app:v1]\n",
+        rig.up.address
+    );
+    rig.place.write("other.yaml", other);
     for line in [
         "pull landfall.lock",
         "pack landfall.lock -o b",
         "push b --to DOWN",
-        "lock -f m.yaml --lock other.lock --platform linux/amd64",
+        "lock -f other.yaml --lock other.lock",
     ] {
-        let _ = run(&rig, line);
+        let output = run(&rig, line);
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", stderr(&output));
     }
     rig.place.write("log-of-site.jsonl", rig.place.read(LOG));
     rig.place.write(
