@@ -98,6 +98,7 @@ fn completions_offer_every_verb() {
                 .to_owned()
         })
         .collect();
+    assert!(verbs.len() >= 20, "{verbs:?}");
     for shell in ["fish", "zsh"] {
         let script = place.ok(&["completions", shell]);
         for verb in &verbs {

@@ -276,9 +276,11 @@ fn a_push_after_a_refused_referrer_sends_only_the_referrer() {
         "{others:?}"
     );
     let seen = rig.down.seen();
-    let puts = seen
+    let puts: Vec<_> = seen
         .iter()
-        .filter(|seen| seen.on == Some(RequestKind::PutManifest));
+        .filter(|seen| seen.on == Some(RequestKind::PutManifest))
+        .collect();
+    assert!(!puts.is_empty(), "{}", rig.down.shown());
     for put in puts {
         assert!(
             digests.iter().any(|digest| put.path.ends_with(digest)),

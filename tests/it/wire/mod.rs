@@ -18,9 +18,11 @@ fn manifest(place: &Place, sections: &str) {
     );
 }
 
-/// The reason of each item in the order of the report; empty if there is none.
+/// The reason of each item in the order of the report; empty if there is none. The report must have
+/// items.
 fn reasons(report: &Value) -> Vec<&str> {
     let items = report["items"].as_array().unwrap();
+    assert!(!items.is_empty(), "{report:#}");
     items
         .iter()
         .map(|item| item["reason"].as_str().unwrap_or_default())
