@@ -194,4 +194,38 @@ mod tests {
          file has accounts of registries only"
         );
     }
+
+    #[test]
+    fn hosts_of_the_site_bypass_the_proxy_unless_they_are_reached_through_it() {
+        let own = "proxy: {http: \"http://proxy.test:1\", https: \"http://proxy.test:1\"}\n";
+        for (proxy, variable) in [(own, None), ("", Some("http://proxy.test:1"))] {
+            let direct = |via: &str| {
+                let site = format!(
+                    "apiVersion: landfall/v1\nkind: Site\n{proxy}\
+                     registry: {{address: \"registry.test:5000\"{via}}}\n\
+                     files: \"http://files.test:8080\"\n\
+                     upstreams: {{quay.io: {{mirror: \"https://mirror.test/quay\"{via}}}}}\n"
+                );
+                let site = Site::parse(Path::new("site.yaml"), &site).unwrap();
+                let get = |name: &str| {
+                    let is_set = ["HTTP_PROXY", "HTTPS_PROXY"].contains(&name);
+                    variable.filter(|_| is_set).map(str::to_owned)
+                };
+                let rules = proxy_rules(Some(&site), get).unwrap();
+                [
+                    "https://registry.test:5000/v2/",
+                    "http://files.test:8080/x",
+                    "https://mirror.test/v2/quay/a/tags/list",
+                    "https://quay.io/v2/",
+                    "https://registry.test/",
+                ]
+                .map(|url| rules.proxy_for(&Url::parse(url).unwrap()).is_none())
+            };
+            assert_eq!(direct(""), [true, true, true, false, false]);
+            assert_eq!(
+                direct(", viaProxy: true"),
+                [false, true, false, false, false]
+            );
+        }
+    }
 }
