@@ -4,6 +4,7 @@
 use super::{manifest, reasons};
 use crate::support::gate::Gate;
 use crate::support::peers::{Server, file_server, own_registry};
+use crate::support::pki::Authority;
 use crate::support::reverse_proxy::{ProxyAction, RecordedRequest, ReverseProxy};
 use crate::support::{Images, Place, need};
 use base64::Engine as _;
@@ -284,6 +285,55 @@ fn an_error_names_the_token_service_that_an_account_is_not_sent_to() {
         let mut requests = realm.requests().into_iter();
         assert!(requests.all(|request| request.header("authorization").is_none()));
     }
+}
+
+/// Over plain http that was found by probing, others could read an account, or pretend to be the
+/// registry.
+#[test]
+fn plain_http_is_not_probed_if_an_account_or_tls_is_configured() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let names = ["app".to_owned()];
+    let registry = registry_with(&place, &names);
+    let host = registry.address.as_str();
+    images_of(&place, host, &names);
+    let lock = |exit: i32, settings: Value| {
+        let site = json!({"apiVersion": "landfall/v1", "kind": "Site",
+            "upstreams": {host: settings}});
+        place.write("site.yaml", site.to_string());
+        let _ = std::fs::remove_file(place.path("landfall.lock"));
+        let before = registry.requests("/v2/");
+        let args = [
+            "lock",
+            "-f",
+            "m.yaml",
+            "--store",
+            "s",
+            "--site",
+            "site.yaml",
+        ];
+        let report = place.json(exit, &args);
+        (report, registry.requests("/v2/") - before)
+    };
+    let (report, requests) = lock(0, json!({"maxConcurrent": 3}));
+    assert!(requests > 0, "{report:#}");
+    let is_refused = |settings: Value| {
+        let (report, requests) = lock(1, settings);
+        let why = reasons(&report)[0];
+        assert!(why.contains(&format!("use --plain-http {host}")), "{why}");
+        assert_eq!(requests, 0, "{report:#}");
+    };
+    let authority = Authority::new(&place, "ca");
+    let (certificate, key) = authority.issue(&place, &["client"]);
+    place.write("account", "u:secret\n");
+    is_refused(json!({"credentials": {"file": "account"}}));
+    is_refused(json!({"ca": authority.pem}));
+    is_refused(json!({"clientCert": certificate, "clientKey": key}));
+    is_refused(json!({"skipVerify": true}));
+    docker_config(&place, &json!({"auths": {host: auth("u:secret")}}));
+    is_refused(json!({"maxConcurrent": 3}));
 }
 
 #[test]
