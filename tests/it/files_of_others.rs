@@ -16,33 +16,24 @@ const KUBERNETES: [&str; 4] = [
     "registry.k8s.io/etcd:3.6.6-0",
 ];
 
-/// Runs landfall, which must exit with `code`. Returns stdout and stderr.
-fn run(place: &Place, code: i32, args: &[&str]) -> String {
-    let run = place.command().args(args).output().unwrap();
-    let printed = [run.stdout, run.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    let printed = printed.concat();
-    assert_eq!(run.status.code(), Some(code), "{args:?}: {printed}");
-    printed
-}
-
 /// Asserts that a command keeps a file of a person, replaces it with `--replace`, and replaces its
 /// own output again after `change`.
 fn keeps_and_replaces(place: &Place, file: &str, code: i32, args: &[&str], change: &dyn Fn()) {
     place.write(file, "mine\n");
-    let printed = run(place, 2, args);
+    let printed = place.printed(2, args);
     assert!(
         printed.contains(&format!("{file} exists, and this command did not write it"))
             && printed.contains("add --replace"),
         "{args:?}: {printed}"
     );
     assert_eq!(place.read(file), "mine\n", "{args:?}");
-    run(place, code, &[args, &["--replace"]].concat());
+    place.printed(code, &[args, &["--replace"]].concat());
     let first = place.read_bytes(file);
     assert_ne!(first, b"mine\n", "{args:?}");
-    run(place, code, args);
+    place.printed(code, args);
     assert_eq!(place.read_bytes(file), first, "{args:?}");
     change();
-    run(place, code, args);
+    place.printed(code, args);
     assert_ne!(place.read_bytes(file), first, "{args:?}");
 }
 
@@ -107,7 +98,7 @@ fn rendered_files_replace_only_rendered_files() {
             continue;
         }
         fs::remove_file(place.path("out/config-2.x.toml")).unwrap();
-        run(&place, 2, &args);
+        place.printed(2, &args);
         assert!(!place.path("out/config-2.x.toml").exists());
     }
     // the output of another platform is not replaced either
@@ -116,7 +107,7 @@ fn rendered_files_replace_only_rendered_files() {
         "# Written by `landfall render kubeadm2`; render it again instead of editing it.\n",
     );
     let args = ["render", "kubeadm", "--site", "site.yaml", "-o", "out"];
-    run(&place, 2, &args);
+    place.printed(2, &args);
     // a file with the new content is not replaced
     fs::remove_dir_all(place.path("out")).unwrap();
     let docker = ["render", "docker", "--site", "site.yaml", "-o", "out"];
@@ -145,9 +136,9 @@ fn drafts_that_were_edited_are_kept() {
         assert!(draft.contains("- quay.io/x/app:v2"), "{draft}");
         let edited = draft.replace("app:v2", "app:v3");
         place.write("draft.yaml", &edited);
-        run(&place, 2, args);
+        place.printed(2, args);
         assert_eq!(place.read("draft.yaml"), edited);
-        run(&place, code, &[args, &["--replace"]].concat());
+        place.printed(code, &[args, &["--replace"]].concat());
         assert_eq!(place.read("draft.yaml"), draft);
     }
 }
@@ -176,23 +167,22 @@ fn lists_and_reports_replace_only_lists_and_reports() {
         keeps_and_replaces(&place, "list", code, &args, &|| locks(&KUBERNETES[..2]));
     }
     // the list of another format is not replaced
-    run(&place, 2, &["export", "hauler", "-o", "list"]);
+    place.printed(2, &["export", "hauler", "-o", "list"]);
     for file in ["report.json", "report.html"] {
         place.write(file, "mine\n");
         let args = ["ls", "--lock", "landfall.lock", "--report", file];
-        let printed = run(&place, 2, &args);
+        let printed = place.printed(2, &args);
         assert!(
             printed.contains("name another file for --report"),
             "{printed}"
         );
         assert_eq!(place.read(file), "mine\n");
         // a command that fails before it begins does not replace it either
-        run(&place, 2, &[&args[..], &["--site", "none.yaml"]].concat());
+        place.printed(2, &[&args[..], &["--site", "none.yaml"]].concat());
         assert_eq!(place.read(file), "mine\n");
         place.write(file, "");
-        run(&place, 0, &args);
-        run(
-            &place,
+        place.printed(0, &args);
+        place.printed(
             0,
             &["diff", "landfall.lock", "landfall.lock", "--report", file],
         );
@@ -201,16 +191,16 @@ fn lists_and_reports_replace_only_lists_and_reports() {
     // a push is refused before its first request
     place.write("receipt.json", "mine\n");
     let push = ["push", "--to", "127.0.0.1:9", "--receipt", "receipt.json"];
-    let printed = run(&place, 2, &push);
+    let printed = place.printed(2, &push);
     assert!(
         printed.contains("name another file for the receipt"),
         "{printed}"
     );
     place.write("man/landfall-lock.1", "mine\n");
-    run(&place, 2, &["man", "-o", "man"]);
+    place.printed(2, &["man", "-o", "man"]);
     assert!(!place.path("man/landfall.1").exists());
-    run(&place, 0, &["man", "-o", "man", "--replace"]);
-    run(&place, 0, &["man", "-o", "man"]);
+    place.printed(0, &["man", "-o", "man", "--replace"]);
+    place.printed(0, &["man", "-o", "man"]);
 }
 
 #[test]
@@ -252,7 +242,7 @@ fn content_replaces_only_content_of_landfall() {
         let runs = [args, &dry_run[..]];
         let count = if file == "B" { 2 } else { 1 };
         for args in &runs[..count] {
-            let printed = run(&place, 2, args);
+            let printed = place.printed(2, args);
             assert!(
                 printed.contains(&format!("{file} exists and is not a bundle")),
                 "{printed}"
@@ -264,7 +254,7 @@ fn content_replaces_only_content_of_landfall() {
         place.write(file, "mine\n");
         for flags in [&["--volume-size", "60000"][..], &["--include-self"]] {
             let pack = ["pack", "--store", "s", "-o", "S"];
-            let printed = run(&place, 2, &[&pack, flags].concat());
+            let printed = place.printed(2, &[&pack, flags].concat());
             assert!(
                 printed.contains(&format!(
                     "{file} exists and has no checksums of this bundle"
@@ -289,26 +279,26 @@ fn content_replaces_only_content_of_landfall() {
         }
     }
     let rebuild = ["pack", "--store", "s", "--like", "D", "--only-volume", "1"];
-    let printed = run(&place, 2, &[&rebuild[..], &["-o", "V"]].concat());
+    let printed = place.printed(2, &[&rebuild[..], &["-o", "V"]].concat());
     assert!(
         printed.contains("V.0001 exists and is not a bundle"),
         "{printed}"
     );
     assert_eq!(place.read("V.0001"), "mine\n");
     place.write("D.0001", "damaged");
-    run(&place, 0, &rebuild);
+    place.printed(0, &rebuild);
     // a report does not replace the result or the log of its own command
     for (more, verify) in [
         (&["-o", "R"][..], &["verify", "R"][..]),
         (&["-o", "other", "--log", "R"], &["log", "verify", "R"]),
     ] {
         let pack = [&["pack", "--store", "s", "--report", "R"], more].concat();
-        let printed = run(&place, 1, &pack);
+        let printed = place.printed(1, &pack);
         assert!(
             printed.contains("R exists and is not a report"),
             "{printed}"
         );
-        run(&place, 0, verify);
+        place.printed(0, verify);
         fs::remove_file(place.path("R")).unwrap();
     }
     fs::remove_file(place.path("B")).unwrap();
@@ -343,5 +333,5 @@ fn rewritten_files_replace_only_rewritten_files() {
     assert_eq!(place.read("out/README.md"), "mine\n");
     // a file with the new content is not replaced
     fs::remove_file(place.path("out/.landfall-files")).unwrap();
-    run(&place, 0, &args);
+    place.printed(0, &args);
 }

@@ -7,17 +7,6 @@ use std::collections::BTreeSet;
 
 const MANIFEST: &str = "apiVersion: landfall/v1\nkind: Manifest\n";
 
-/// The exit code and the output of landfall. Asserts that landfall was not aborted: an aborted
-/// process has no exit code.
-fn result(place: &Place, args: &[&str]) -> (i32, String) {
-    let run = place.command().args(args).output().unwrap();
-    let printed = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
-    let Some(code) = run.status.code() else {
-        panic!("landfall {}: {}\n{printed}", args.join(" "), run.status);
-    };
-    (code, printed)
-}
-
 #[test]
 fn the_indexes_of_an_archive_share_one_size_limit() {
     let place = Place::new();
@@ -37,7 +26,7 @@ fn the_indexes_of_an_archive_share_one_size_limit() {
         format!("{MANIFEST}endpoints: [{{host: h.example, port: 443, why: x}}]\n"),
     );
     place.limit_memory(1024);
-    let (_, printed) = result(&place, &["lock", "-f", "m.yaml", "--from", "a.tar.zst"]);
+    let (_, printed) = place.exited(&["lock", "-f", "m.yaml", "--from", "a.tar.zst"]);
     assert!(
         printed.contains("the archive has more than 8388608 bytes of index.json"),
         "{printed}"
@@ -115,7 +104,7 @@ fn a_pipe_or_device_instead_of_a_file_is_refused() {
         &["push", "pipe", "--to", "127.0.0.1:1"],
         &["lock", "-f", "/dev/zero"],
     ] {
-        let (code, printed) = result(&place, args);
+        let (code, printed) = place.exited(args);
         let is_explained = ["pipe", "device"]
             .iter()
             .any(|what| printed.contains(&format!("{what}, not a regular file")));

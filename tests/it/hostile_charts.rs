@@ -22,29 +22,9 @@ fn squared() -> String {
     )
 }
 
-/// The output of landfall.
-fn printed(place: &Place, args: &[&str]) -> String {
-    exited(place, args).1
-}
-
-/// The exit code and the output of landfall. Asserts that it exits: an abort has no exit code.
-fn exited(place: &Place, args: &[&str]) -> (i32, String) {
-    let run = place
-        .command()
-        .args(args)
-        .args(["--progress", "none"])
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
-    let Some(code) = run.status.code() else {
-        panic!("landfall {}: {}\n{printed}", args.join(" "), run.status);
-    };
-    (code, printed)
-}
-
 /// Asserts that landfall refuses a document because of its aliases.
 fn is_refused(place: &Place, args: &[&str]) {
-    let (code, printed) = exited(place, args);
+    let (code, printed) = place.exited(args);
     assert!(
         (1..=3).contains(&code)
             && printed.contains("including the values that its aliases repeat, it has more than"),
@@ -235,7 +215,7 @@ fn charts_in_a_chart_share_one_size_limit() {
             "r.example:5000",
         ],
     ] {
-        let printed = printed(place, args);
+        let printed = place.exited(args).1;
         assert!(
             printed.contains(large),
             "landfall {}: {printed}",
@@ -265,7 +245,7 @@ fn a_subchart_counts_toward_the_limits_once_for_each_alias() {
     let app = Chart::new("app", "1.0.0", &format!("dependencies:\n{aliases}"), &files);
     place.write("app.tgz", &app.archive);
     place.limit_memory(ENOUGH);
-    let message = printed(&place, &["discover", "app.tgz"]);
+    let message = place.exited(&["discover", "app.tgz"]).1;
     assert!(
         message.contains("it unpacks to more than 67108864 bytes"),
         "{message}"
@@ -276,7 +256,7 @@ fn a_subchart_counts_toward_the_limits_once_for_each_alias() {
         "many.tgz",
         Chart::new("app", "1.0.0", &format!("dependencies:\n{aliases}"), &empty).archive,
     );
-    let message = printed(&place, &["discover", "many.tgz"]);
+    let message = place.exited(&["discover", "many.tgz"]).1;
     assert!(message.contains("more than 1000 subcharts"), "{message}");
 }
 
@@ -537,7 +517,7 @@ fn a_document_of_a_chart_is_read_up_to_the_size_limit_of_helm() {
         &["discover", "app.tgz"][..],
         &["rewrite", "app.tgz", "--to", "r.example:5000", "-o", "out"],
     ] {
-        let printed = printed(&place, args);
+        let printed = place.exited(args).1;
         assert!(printed.contains("5242880 bytes"), "{printed}");
     }
 }

@@ -8,20 +8,6 @@ use serde_json::json;
 const PODS: &str = "spec:\n  nodeSelector: {kubernetes.io/arch: arm64}\n  containers:\n  - image: quay.io/x/app:v1\n  \
                     - image: quay.io/x/moves:latest\n";
 
-/// The output of landfall, which must exit with this code.
-fn printed(place: &Place, exit: i32, args: &[&str]) -> String {
-    let output = place
-        .landfall()
-        .args(args)
-        .assert()
-        .code(exit)
-        .get_output()
-        .clone();
-    [output.stdout, output.stderr]
-        .map(|text| String::from_utf8_lossy(&text).into_owned())
-        .concat()
-}
-
 /// Asserts that `lock` finds no error in a manifest.
 fn loads(place: &Place, manifest: &str) {
     // the proxy does not answer, so a valid manifest is loaded, but no item is resolved
@@ -80,8 +66,7 @@ fn init_writes_a_manifest_and_a_site_that_are_valid() {
             &["\nplatforms: [linux/amd64]  #"],
         ),
     ] {
-        let message = printed(
-            &place,
+        let message = place.printed(
             0,
             &[
                 &["init"],
@@ -114,15 +99,14 @@ fn init_writes_a_manifest_and_a_site_that_are_valid() {
         let site = format!("{folder}/site.yaml");
         place.write("app.yaml", "image: quay.io/x/app:v1\n");
         place.write("l.lock", "version: 1\n...\n");
-        let audit = printed(
-            &place,
+        let audit = place.printed(
             4,
             &["audit", "app.yaml", "--lock", "l.lock", "--site", &site],
         );
         assert!(audit.contains("1 missing"), "{audit}");
     }
     // without `-o`, the files are written to the current folder
-    printed(&place, 0, &["init"]);
+    place.printed(0, &["init"]);
     assert!(
         place.read("manifest.yaml").contains("kind: Manifest")
             && place.read("site.yaml").contains("# registry:")
@@ -133,7 +117,7 @@ fn init_writes_a_manifest_and_a_site_that_are_valid() {
 fn init_keeps_existing_files_and_writes_all_or_nothing() {
     let place = Place::new();
     place.write("mine/site.yaml", "mine");
-    let message = printed(&place, 2, &["init", "-o", "mine"]);
+    let message = place.printed(2, &["init", "-o", "mine"]);
     assert!(
         message.contains(
             "mine/site.yaml already exists and was left unchanged\nhelp: name another folder with -o DIR"
@@ -167,19 +151,23 @@ fn init_keeps_existing_files_and_writes_all_or_nothing() {
         ),
         ("zarf.yaml", 1, "landfall import zarf zarf.yaml"),
     ] {
-        let message = printed(&place, exit, &["init", from, "-o", "new"]);
+        let message = place.printed(exit, &["init", from, "-o", "new"]);
         assert!(
             message.contains(words) && is_untouched(),
             "{from}: {message}"
         );
     }
-    let shown = printed(&place, 0, &["init", "-o", "new", "--dry-run"]);
+    let shown = place.printed(0, &["init", "-o", "new", "--dry-run"]);
     assert!(
         shown.contains("kind: Manifest") && shown.contains("kind: Site") && is_untouched(),
         "{shown}"
     );
     place.write("file", "");
-    assert!(printed(&place, 1, &["init", "-o", "file/below"]).contains("cannot write file/below"));
+    assert!(
+        place
+            .printed(1, &["init", "-o", "file/below"])
+            .contains("cannot write file/below")
+    );
 }
 
 #[test]
@@ -211,7 +199,7 @@ fn discover_drafts_platforms() {
     place.write("a.yaml", PODS);
     place.write("b.yaml", PODS.replace("arm64", "amd64"));
     place.write("c.yaml", "image: quay.io/x/app:v1\n");
-    let draft = |args: &[&str]| printed(&place, 0, &[&["discover"], args].concat());
+    let draft = |args: &[&str]| place.printed(0, &[&["discover"], args].concat());
     let both = draft(&["a.yaml", "b.yaml"]);
     assert!(
         both.contains(
@@ -251,14 +239,14 @@ fn the_next_step_uses_the_proxy_of_the_site() {
     let address = &proxy.address;
     let rules = format!("\nproxy: {{http: \"http://{address}\", https: \"http://{address}\"}}\n");
     place.write("kit/site.yaml", site + &rules);
-    printed(&place, 1, &next.split(' ').skip(1).collect::<Vec<_>>());
+    place.printed(1, &next.split(' ').skip(1).collect::<Vec<_>>());
     assert!(!proxy.requests().is_empty(), "{next}");
     let note = "kit/site.yaml is not used; add --site kit/site.yaml";
     for manifest in ["kit", "kit/manifest.yaml"] {
         let egress = ["egress", "-f", manifest, "--store", "store"];
-        assert!(printed(&place, 0, &egress).contains(note), "{manifest}");
+        assert!(place.printed(0, &egress).contains(note), "{manifest}");
         let with_site = [&egress[..], &["--site", "kit/site.yaml"]].concat();
-        assert!(!printed(&place, 0, &with_site).contains("is not used"));
+        assert!(!place.printed(0, &with_site).contains("is not used"));
     }
     // all shipped systems have a site
     let listed = place.json(0, &["init", "--list"]);

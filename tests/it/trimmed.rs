@@ -5,19 +5,11 @@ use crate::support::apt::{Apt, AptUpstream, Deb, deb};
 use crate::support::http::request;
 use crate::support::peers::own_registry;
 use crate::support::yum::{YumUpstream, dnf};
-use crate::support::{Place, landfall_serve, run};
+use crate::support::{landfall_serve, run};
 use std::fs;
 
 const KEY: &[u8] = include_bytes!("../data/packages/site-key.asc");
 const LOCKED_KEY: &[u8] = include_bytes!("../data/packages/site-key-locked.asc");
-
-/// The output of `landfall ARGUMENTS`, which must exit with `exit`.
-fn printed(place: &Place, exit: i32, arguments: &[&str]) -> String {
-    let output = place.landfall().args(arguments).output().unwrap();
-    let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    assert_eq!(output.status.code(), Some(exit), "{printed}");
-    printed
-}
 
 #[test]
 fn apt_accepts_trimmed_metadata_signed_by_the_site() {
@@ -70,7 +62,7 @@ fn apt_accepts_trimmed_metadata_signed_by_the_site() {
     place.ok(&["verify", "b", "--lock", "landfall.lock"]);
 
     place.write("site.asc", KEY);
-    let message = printed(place, 2, &["export", "apt", "b", "-o", "no"]);
+    let message = place.printed(2, &["export", "apt", "b", "-o", "no"]);
     assert!(message.contains("--packages-key FILE"), "{message}");
     for out in ["one", "two"] {
         place.ok(&[
@@ -147,7 +139,7 @@ fn apt_accepts_trimmed_metadata_signed_by_the_site() {
         "-o",
         "node",
     ];
-    let message = printed(place, 2, &render);
+    let message = place.printed(2, &render);
     assert!(message.contains("--packages-key FILE"), "{message}");
     place.ok(&[&render[..], &["--packages-key", "site.asc"]].concat());
     let sources = place.read("node/etc/apt/landfall.sources.d/landfall.sources");
@@ -213,7 +205,7 @@ fn apt_accepts_trimmed_metadata_signed_by_the_site() {
         "--packages-key",
         "site.asc",
     ];
-    let message = printed(place, 1, &both);
+    let message = place.printed(1, &both);
     assert!(
         message.contains("apt:two") && message.contains("write the same `index` for both"),
         "{message}"
@@ -240,7 +232,7 @@ fn dnf_accepts_trimmed_metadata_signed_by_the_site() {
     place.ok(&["pull"]);
     place.write("site.asc", LOCKED_KEY);
     const EXPORT: [&str; 6] = ["export", "yum", "-o", "out", "--packages-key", "site.asc"];
-    let locked = printed(place, 2, &EXPORT);
+    let locked = place.printed(2, &EXPORT);
     assert!(locked.contains("LANDFALL_PACKAGES_PASSPHRASE"), "{locked}");
     let export = || {
         run(place

@@ -1,6 +1,6 @@
 //! Charts by their path: folders and `.tgz`.
 
-use super::{manifest, output};
+use super::manifest;
 use crate::support::charts::{Chart, Upstream, failure_reasons};
 use crate::support::http::get;
 use crate::support::images::sha256;
@@ -76,7 +76,7 @@ fn a_chart_of_a_folder_is_packed_locked_searched_and_delivered() {
         why.contains("charts/app changed after it was locked"),
         "{why}"
     );
-    output(place, 4, &["lock", "-f", "m.yaml", "--check"]);
+    place.printed(4, &["lock", "-f", "m.yaml", "--check"]);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn equal_chart_paths_and_bad_charts_are_reported() {
         ("{path: range, version: 1.2.3}", "`version` does not apply"),
     ] {
         manifest(&place, "m/m.yaml", &format!("charts:\n- {entry}\n"));
-        let text = output(&place, 2, &["lock", "-f", "m/m.yaml"]);
+        let text = place.printed(2, &["lock", "-f", "m/m.yaml"]);
         assert!(text.contains(why), "{entry}: {text}");
     }
     place.write(
@@ -164,13 +164,13 @@ fn equal_chart_paths_and_bad_charts_are_reported() {
     );
     place.write("m/bad/.helmignore", "a/**/b\n");
     manifest(&place, "m/m.yaml", "charts:\n- path: bad\n");
-    let text = output(&place, 1, &["lock", "-f", "m/m.yaml", "--lock", "new.lock"]);
+    let text = place.printed(1, &["lock", "-f", "m/m.yaml", "--lock", "new.lock"]);
     assert!(text.contains(".helmignore: the pattern a/**/b"), "{text}");
     fs::write(place.path("m/bad/.helmignore"), "").unwrap();
     let depends = "apiVersion: v2\nname: app\nversion: 1.2.3\n\
                    dependencies: [{name: c, version: 1.x, repository: \"file://../c\"}]\n";
     place.write("m/bad/Chart.yaml", depends);
-    let text = output(&place, 1, &["lock", "-f", "m/m.yaml", "--lock", "new.lock"]);
+    let text = place.printed(1, &["lock", "-f", "m/m.yaml", "--lock", "new.lock"]);
     assert!(
         text.contains("its dependency c 1.x") && text.contains("helm dependency"),
         "{text}"

@@ -1,6 +1,6 @@
 //! Files by their path, from the manifest to the clients of the server.
 
-use super::{manifest, output};
+use super::manifest;
 use crate::support::Place;
 use crate::support::charts::failure_reasons;
 use crate::support::http::get;
@@ -162,7 +162,7 @@ fn a_changed_file_is_locked_again_and_reported() {
     std::fs::copy(place.path("landfall.lock"), place.path("old.lock")).unwrap();
 
     place.write("scripts/node-setup.sh", "changed");
-    output(&place, 4, &["lock", "-f", "m.yaml", "--check"]);
+    place.printed(4, &["lock", "-f", "m.yaml", "--check"]);
     assert_eq!(place.read("landfall.lock"), first);
     let text = place.ok(&["lock", "-f", "m.yaml"]);
     assert!(text.contains("local:scripts/node-setup.sh"), "{text}");
@@ -204,14 +204,14 @@ fn paths_that_leave_the_folder_of_the_manifest_are_refused() {
         ("*.sh", "no file matches"),
     ] {
         manifest(&place, "m/m.yaml", &format!("files:\n- path: \"{path}\"\n"));
-        let text = output(&place, 2, &["lock", "-f", "m/m.yaml"]);
+        let text = place.printed(2, &["lock", "-f", "m/m.yaml"]);
         assert!(
             text.contains(why) && text.contains("m/m.yaml:4:9"),
             "{path}: {text}"
         );
     }
     manifest(&place, "m/m.yaml", "files:\n- path: pipe\n");
-    let text = output(&place, 1, &["lock", "-f", "m/m.yaml"]);
+    let text = place.printed(1, &["lock", "-f", "m/m.yaml"]);
     assert!(text.contains("named pipe"), "{text}");
     manifest(&place, "m/m.yaml", "files:\n- path: alias\n");
     place.ok(&["lock", "-f", "m/m.yaml"]);
@@ -236,7 +236,7 @@ fn paths_that_leave_the_folder_of_the_manifest_are_refused() {
         ("{url: \"https://h/x\", as: tar}", "`as` does not apply"),
     ] {
         manifest(&place, "m/m.yaml", &format!("files:\n- {entry}\n"));
-        let text = output(&place, 2, &["lock", "-f", "m/m.yaml"]);
+        let text = place.printed(2, &["lock", "-f", "m/m.yaml"]);
         assert!(text.contains(why), "{entry}: {text}");
     }
 }
@@ -266,7 +266,7 @@ fn equal_paths_of_two_manifests_get_the_names_of_the_manifests() {
     );
 
     manifest(&place, "two/m.yaml", "files:\n- path: setup.sh\n");
-    let text = output(&place, 2, &["lock", "-f", "one/m.yaml", "two/m.yaml"]);
+    let text = place.printed(2, &["lock", "-f", "one/m.yaml", "two/m.yaml"]);
     assert!(
         text.contains("another manifest has other content as local:setup.sh"),
         "{text}"
@@ -294,7 +294,7 @@ fn a_lock_with_a_path_that_leaves_its_folder_is_refused() {
         ("name: local:scripts/", "name: https://h/"),
     ] {
         place.write("landfall.lock", lock.replace(from, to));
-        output(&place, 2, &["pull", "--store", "new"]);
+        place.printed(2, &["pull", "--store", "new"]);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Folders and patterns: each file is an item, or the folder is one archive.
 
-use super::{manifest, output};
+use super::manifest;
 use crate::support::{Place, need, run};
 use std::fs::{File, Permissions, set_permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -70,7 +70,7 @@ fn each_file_of_a_folder_or_of_a_pattern_is_an_item() {
         "m.yaml",
         "files:\n- {path: conf/, also: [\"https://h/x\"]}\n",
     );
-    let text = output(&place, 2, &["lock", "-f", "m.yaml"]);
+    let text = place.printed(2, &["lock", "-f", "m.yaml"]);
     assert!(text.contains("`also` applies to one file"), "{text}");
 }
 
@@ -142,11 +142,7 @@ fn folders_with_links_out_of_them_pipes_or_too_many_files_are_refused() {
             symlink(target, place.path("m/conf/link")).unwrap();
             // an archive is read when it is locked, a list of files before
             let exit = if entry.contains("tar") { 1 } else { 2 };
-            let text = output(
-                &place,
-                exit,
-                &["lock", "-f", "m/m.yaml", "--lock", "new.lock"],
-            );
+            let text = place.printed(exit, &["lock", "-f", "m/m.yaml", "--lock", "new.lock"]);
             assert!(
                 text.contains(why) && text.contains("link"),
                 "{entry} {target}: {text}"
@@ -156,7 +152,7 @@ fn folders_with_links_out_of_them_pipes_or_too_many_files_are_refused() {
     }
     run(place.clean("mkfifo").arg(place.path("m/conf/pipe")));
     manifest(&place, "m/m.yaml", "files:\n- path: conf/\n");
-    let text = output(&place, 2, &["lock", "-f", "m/m.yaml"]);
+    let text = place.printed(2, &["lock", "-f", "m/m.yaml"]);
     assert!(
         text.contains("pipe: it is a pipe, socket or device"),
         "{text}"
@@ -179,9 +175,9 @@ fn a_folder_with_more_files_than_the_limit_is_an_error_before_anything_is_read()
         }
     }
     manifest(&place, "m.yaml", "files:\n- path: many/\n");
-    let text = output(&place, 2, &["lock", "-f", "m.yaml"]);
+    let text = place.printed(2, &["lock", "-f", "m.yaml"]);
     assert!(text.contains("too many files"), "{text}");
     manifest(&place, "m.yaml", "files:\n- {path: many/, as: tar}\n");
-    let text = output(&place, 1, &["lock", "-f", "m.yaml"]);
+    let text = place.printed(1, &["lock", "-f", "m.yaml"]);
     assert!(text.contains("too many files"), "{text}");
 }

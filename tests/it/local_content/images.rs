@@ -1,6 +1,6 @@
 //! Images of archives that only this machine has: OCI layouts and archives, and docker archives.
 
-use super::{manifest, output};
+use super::manifest;
 use crate::support::http;
 use crate::support::images::{Images, gzip, sha256, tarball};
 use crate::support::object_store::ObjectStore;
@@ -107,7 +107,7 @@ fn an_image_of_an_oci_layout_is_locked_and_delivered_without_a_registry() {
     let layer = other.layer(&[("bin/app", b"new")]);
     let image = other.image("linux/amd64", &[layer]);
     other.tag("1.4", &image);
-    output(&place, 4, &["lock", "-f", "m.yaml", "--check"]);
+    place.printed(4, &["lock", "-f", "m.yaml", "--check"]);
     let report = place.json(1, &["pull", "--store", "third"]);
     let reason = report["items"][0]["reason"].as_str().unwrap();
     assert!(
@@ -162,7 +162,7 @@ fn an_oci_archive_is_read_compressed_or_not_and_by_name_if_it_has_several_images
 
     let body = "images:\n- {archive: build/app.tar, ref: \"registry.example.com/team/third:1\"}\n";
     manifest(&place, "m.yaml", body);
-    let text = output(&place, 1, &["lock", "-f", "m.yaml"]);
+    let text = place.printed(1, &["lock", "-f", "m.yaml"]);
     assert!(
         text.contains("several images") && text.contains("team/other:1"),
         "{text}"
@@ -331,7 +331,7 @@ fn archives_that_skopeo_writes_are_read() {
 #[test]
 fn archives_that_lie_are_refused() {
     let place = Place::new();
-    let lock = |exit: i32| output(&place, exit, &["lock", "-f", "m.yaml"]);
+    let lock = |exit: i32| place.printed(exit, &["lock", "-f", "m.yaml"]);
     let layer = tarball(&[("a", b"a")]);
     docker_archive(&place, &[&layer], true);
     one_image(&place, "build/app.tar");
@@ -404,6 +404,6 @@ fn a_rule_that_requires_a_signature_refuses_an_image_of_an_archive() {
          -----END PUBLIC KEY-----\n",
     );
     manifest(&place, "m.yaml", &body);
-    let text = output(&place, 1, &["lock", "-f", "m.yaml"]);
+    let text = place.printed(1, &["lock", "-f", "m.yaml"]);
     assert!(text.contains("an image of an archive has none"), "{text}");
 }

@@ -1,6 +1,5 @@
 //! Local content in the lists of Hauler and Zarf.
 
-use super::output;
 use crate::support::Place;
 use crate::support::images::{Images, sha256};
 
@@ -29,7 +28,7 @@ fn local_files_and_charts_of_hauler_are_imported() {
          apiVersion: content.hauler.cattle.io/v1\nkind: Charts\n\
          spec: {charts: [{name: app, repoURL: charts}]}\n",
     );
-    let text = output(&place, 3, &["import", "hauler", "hauler.yaml"]);
+    let text = place.printed(3, &["import", "hauler", "hauler.yaml"]);
     assert!(
         text.contains("./gone.sh: the folder of the manifest does not have it"),
         "{text}"
@@ -82,5 +81,5 @@ fn local_files_charts_and_image_archives_of_zarf_are_imported() {
     let locked = place.json(0, &["lock", "-f", "manifest.yaml"]);
     assert_eq!(locked["totals"]["requests"], 0, "{locked}");
     // another folder has none of it
-    output(&place, 1, &[&import[..], &["-o", "package"]].concat());
+    place.printed(1, &[&import[..], &["-o", "package"]].concat());
 }

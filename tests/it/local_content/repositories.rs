@@ -1,6 +1,6 @@
 //! Git repositories next to the manifest: working copies, bare repositories and git bundles.
 
-use super::{manifest, output};
+use super::manifest;
 use crate::support::charts::failure_reasons;
 use crate::support::git::{GitServer, git, history};
 use crate::support::object_store::ObjectStore;
@@ -246,7 +246,7 @@ fn a_changed_repository_is_a_changed_entry_and_a_rewritten_one_cannot_be_pulled(
     commit(&place, "repos/app", "more");
     // what is locked is still there
     place.ok(&["pull", "--store", "second"]);
-    output(&place, 4, &["lock", "-f", "m.yaml", "--check"]);
+    place.printed(4, &["lock", "-f", "m.yaml", "--check"]);
     place.ok(&["lock", "-f", "m.yaml"]);
     let second = locked(&place);
     assert_eq!(second["packs"].as_array().unwrap().len(), 2, "{second}");
@@ -307,7 +307,7 @@ fn depth_and_commits_work_and_a_shallow_clone_needs_a_depth() {
     let shallow = ["clone", "-q", "--depth", "3", &url, "shallow"];
     here(&place, "repos", &shallow);
     one(&place, "path: repos/shallow, ref: main");
-    let text = output(&place, 1, &["lock", "-f", "m.yaml", "--lock", "s.lock"]);
+    let text = place.printed(1, &["lock", "-f", "m.yaml", "--lock", "s.lock"]);
     assert!(
         text.contains("shallow clone") && text.contains("`depth`"),
         "{text}"
@@ -316,7 +316,7 @@ fn depth_and_commits_work_and_a_shallow_clone_needs_a_depth() {
     place.ok(&["lock", "-f", "m.yaml", "--lock", "s.lock"]);
     place.ok(&["pull", "s.lock", "--store", "new"]);
     one(&place, "path: repos/shallow, ref: main, depth: 4");
-    let text = output(&place, 1, &["lock", "-f", "m.yaml", "--lock", "s.lock"]);
+    let text = place.printed(1, &["lock", "-f", "m.yaml", "--lock", "s.lock"]);
     assert!(
         text.contains("repos/shallow") && text.contains("is missing"),
         "{text}"
@@ -366,7 +366,7 @@ fn a_path_without_a_usable_repository_is_an_error() {
     };
     let fault = |exit: i32, fields: &str| {
         one(&place, fields);
-        let text = output(&place, exit, &["lock", "-f", "m.yaml"]);
+        let text = place.printed(exit, &["lock", "-f", "m.yaml"]);
         assert!(!place.path("landfall.lock").exists(), "{fields}");
         text
     };
@@ -399,7 +399,7 @@ fn a_path_without_a_usable_repository_is_an_error() {
         assert!(text.contains(why), "{fields}: {text}");
     }
     manifest(&place, "m.yaml", "git:\n- {path: repos/app, ref: main}\n");
-    let text = output(&place, 2, &["lock", "-f", "m.yaml"]);
+    let text = place.printed(2, &["lock", "-f", "m.yaml"]);
     assert!(
         text.contains("m.yaml:4:3") && text.contains("needs `url`"),
         "{text}"

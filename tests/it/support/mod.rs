@@ -208,6 +208,31 @@ impl Place {
         );
         out.into_owned()
     }
+
+    /// Runs landfall. Returns its exit code, and stdout followed by stderr.
+    ///
+    /// # Panics
+    /// If a signal ended landfall, such as that of an abort.
+    pub fn exited(&self, args: &[&str]) -> (i32, String) {
+        let run = self
+            .command()
+            .args(args)
+            .args(["--progress", "none"])
+            .output()
+            .unwrap();
+        let printed = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
+        let Some(code) = run.status.code() else {
+            panic!("landfall {}: {}\n{printed}", args.join(" "), run.status);
+        };
+        (code, printed)
+    }
+
+    /// Runs landfall, asserts the exit code, and returns stdout followed by stderr.
+    pub fn printed(&self, exit: i32, args: &[&str]) -> String {
+        let (code, printed) = self.exited(args);
+        assert_eq!(code, exit, "landfall {}\n{printed}", args.join(" "));
+        printed
+    }
 }
 
 /// Whether this machine has all the programs. If not, the test counts as skipped and should return.
