@@ -1,7 +1,7 @@
 //! `export images`: the names, platforms and bytes of an archive, and exports that write no file.
 
 use crate::interrupt::has_open;
-use crate::support::images::{OCI_CONFIG, OCI_GZIP, OCI_MANIFEST, OCI_ZSTD, noise, sha256};
+use crate::support::images::{OCI_CONFIG, OCI_GZIP, OCI_MANIFEST, OCI_ZSTD, digest, noise, sha256};
 use crate::support::peers::{Server, own_registry};
 use crate::support::{Guard, Images, Place, need};
 use serde_json::{Value, json};
@@ -154,10 +154,6 @@ fn closure(files: &BTreeMap<String, Vec<u8>>, digest: &str) -> BTreeSet<String> 
         .collect();
     all.extend(children.into_iter().flat_map(|child| closure(files, child)));
     all
-}
-
-fn digest(descriptor: &Value) -> &str {
-    descriptor["digest"].as_str().unwrap()
 }
 
 #[test]

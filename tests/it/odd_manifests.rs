@@ -6,7 +6,7 @@ use crate::support::Place;
 use crate::support::faults::{Content, Fault, FaultKind, Faults, RequestKind, Rule, Settings};
 use crate::support::http;
 use crate::support::images::{
-    DOCKER_LIST, OCI_CONFIG, OCI_GZIP, OCI_INDEX, OCI_MANIFEST, noise, sha256,
+    DOCKER_LIST, OCI_CONFIG, OCI_GZIP, OCI_INDEX, OCI_MANIFEST, digest, noise, sha256,
 };
 use crate::support::peers::landfall_serve;
 use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
@@ -263,10 +263,6 @@ fn items_of(report: &Value, kind: &str) -> Vec<(String, String)> {
             (text("name"), text("status"))
         })
         .collect()
-}
-
-fn digest(descriptor: &Value) -> &str {
-    descriptor["digest"].as_str().unwrap()
 }
 
 #[test]

@@ -3,9 +3,9 @@
 
 use crate::support::faults::{Content, Faults};
 use crate::support::front::Front;
-use crate::support::images::{OCI_INDEX, noise};
+use crate::support::images::{OCI_INDEX, digest, noise};
 use crate::support::peers::{Server, docker_registry_without_deletion, own_registry};
-use crate::support::signed::{digest, tag_of};
+use crate::support::signed::tag_of;
 use crate::support::{Images, Place, docker_registry, http, need};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -2,11 +2,9 @@
 //! registries with unusual responses.
 
 use crate::support::front::Front;
-use crate::support::images::{OCI_INDEX, OCI_MANIFEST, noise};
+use crate::support::images::{OCI_INDEX, OCI_MANIFEST, digest, noise};
 use crate::support::peers::own_registry;
-use crate::support::signed::{
-    SIMPLE, Signed, Upstream, digest, listed, send, send_list, tag_of, writable,
-};
+use crate::support::signed::{SIMPLE, Signed, Upstream, listed, send, send_list, tag_of, writable};
 use crate::support::{http, need};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -2,8 +2,8 @@
 //! clients.
 
 use crate::support::free_port;
-use crate::support::http::{Response, get, manifest, put_blob, put_manifest, request};
-use crate::support::images::{DOCKER_MANIFEST, OCI_INDEX, OCI_MANIFEST, noise, sha256};
+use crate::support::http::{get, manifest, put_blob, put_manifest, request};
+use crate::support::images::{DOCKER_MANIFEST, OCI_INDEX, OCI_MANIFEST, digest, noise, sha256};
 use crate::support::peers::{Server, skopeo, skopeo_push, skopeo_raw};
 use crate::support::{Guard, Images, Place, landfall_serve, need, run, wait_for};
 use serde_json::{Value, json};
@@ -13,17 +13,6 @@ use std::net::TcpStream;
 use std::process::Command;
 
 const PUSHES: [&str; 2] = ["--writable", "written"];
-
-fn digest(descriptor: &Value) -> &str {
-    descriptor["digest"].as_str().unwrap()
-}
-
-fn code(response: &Response) -> String {
-    response.json()["errors"][0]["code"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned()
-}
 
 /// The manifest of an artifact without layers, with the fields of `more`. Uploads its config to
 /// `repository`.
@@ -197,7 +186,7 @@ fn chunked_uploads_are_checked_and_their_state_can_be_requested() {
         &[("Content-Range", "1000000-1000009")],
         &blob[1_000_000..2_000_000],
     );
-    assert_eq!((wrong.status, code(&wrong)), (400, "SIZE_INVALID".into()));
+    assert_eq!(wrong.refusal(), (400, "SIZE_INVALID".into()));
     let progress = send("GET", &at, &[], b"");
     assert_eq!(
         (progress.status, progress.header("range")),
@@ -325,7 +314,7 @@ fn single_posts_mounts_and_sha512_are_accepted_and_wrong_digests_refused() {
     );
     assert!(place.path("written/blobs/sha512").join(hex).is_file());
     let wrong = post(&format!("?digest={}", sha256(b"x")), b"y");
-    assert_eq!((wrong.status, code(&wrong)), (400, "DIGEST_INVALID".into()));
+    assert_eq!(wrong.refusal(), (400, "DIGEST_INVALID".into()));
     assert_eq!(
         get(&server.address, &format!("/v2/a/blobs/{}", sha256(b"x"))).status,
         404
@@ -345,7 +334,7 @@ fn invalid_manifests_are_refused_with_their_reason() {
             &[("Content-Type", OCI_MANIFEST)],
             bytes,
         );
-        (answer.status, code(&answer))
+        answer.refusal()
     };
     let good = artifact(&server, "a", json!({}));
     assert_eq!(put("v1", b"{}"), (400, "MANIFEST_INVALID".into()));
@@ -575,11 +564,11 @@ fn lists_have_pages() {
         assert_eq!(Value::from(seen), expected);
     }
     assert_eq!(
-        code(&get(&server.address, "/v2/none/tags/list")),
+        get(&server.address, "/v2/none/tags/list").refusal().1,
         "NAME_UNKNOWN"
     );
     assert_eq!(
-        code(&get(&server.address, "/v2/a/tags/list?n=x")),
+        get(&server.address, "/v2/a/tags/list?n=x").refusal().1,
         "PAGINATION_NUMBER_INVALID"
     );
     let page = get(&server.address, "/").text();
@@ -701,10 +690,7 @@ fn only_users_of_the_password_file_may_push_and_pull() {
     images.tag("v1", &image);
     let server = landfall_serve(&place, &["--writable", "written", "--htpasswd", "users"]);
     let challenge = get(&server.address, "/v2/");
-    assert_eq!(
-        (challenge.status, code(&challenge)),
-        (401, "UNAUTHORIZED".into())
-    );
+    assert_eq!(challenge.refusal(), (401, "UNAUTHORIZED".into()));
     assert!(
         challenge
             .header("www-authenticate")

@@ -14,13 +14,6 @@ use std::time::Duration;
 const PUSHES: [&str; 2] = ["--writable", "written"];
 const HTML: &str = "<script>alert(document.domain)</script>";
 
-fn code(response: &Response) -> String {
-    response.json()["errors"][0]["code"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned()
-}
-
 /// Uploads the config `{}`. Returns a manifest with this config, no layers, and the fields of
 /// `more`.
 fn manifest(server: &Server, repository: &str, more: Value) -> Vec<u8> {
@@ -78,7 +71,7 @@ fn a_manifest_with_the_media_type_of_a_web_page_is_refused() {
                     &bytes,
                 );
                 assert_eq!(
-                    (put.status, code(&put)),
+                    put.refusal(),
                     (400, "MANIFEST_INVALID".into()),
                     "{kind} as {sent}"
                 );
@@ -398,7 +391,7 @@ fn manifests_with_many_annotations_take_little_memory() {
         &headers,
         &bytes,
     );
-    assert_eq!((put.status, code(&put)), (400, "MANIFEST_INVALID".into()));
+    assert_eq!(put.refusal(), (400, "MANIFEST_INVALID".into()));
     assert!(put.text().contains("1048576 bytes"), "{}", put.text());
 }
 

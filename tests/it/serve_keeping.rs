@@ -13,13 +13,6 @@ use std::process::Command;
 
 const PUSHES: [&str; 2] = ["--writable", "written"];
 
-fn code(response: &Response) -> String {
-    response.json()["errors"][0]["code"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned()
-}
-
 fn serve(place: &Place, args: &[&str]) -> Server {
     landfall_serve(place, &[&PUSHES[..], args].concat())
 }
@@ -71,7 +64,7 @@ fn a_quota_is_enforced_reported_and_freed_by_deletion() {
     let too_much = noise(2, 700_000);
     let post = format!("/v2/a/blobs/uploads/?digest={}", sha256(&too_much));
     let refused = request("POST", &server.address, &post, &[], &too_much);
-    assert_eq!((refused.status, code(&refused)), (403, "DENIED".into()));
+    assert_eq!(refused.refusal(), (403, "DENIED".into()));
     assert!(
         refused.text().contains("2097152 bytes (--max-bytes)"),
         "{}",
@@ -152,10 +145,7 @@ fn uploads_beyond_the_limit_are_refused_until_one_ends() {
     let first = begin();
     assert_eq!((first.status, begin().status), (202, 202));
     let refused = begin();
-    assert_eq!(
-        (refused.status, code(&refused)),
-        (429, "TOOMANYREQUESTS".into())
-    );
+    assert_eq!(refused.refusal(), (429, "TOOMANYREQUESTS".into()));
     assert!(
         refused.text().contains("2 uploads are in progress"),
         "{}",
@@ -238,7 +228,7 @@ fn tags_manifests_and_blobs_can_be_deleted_and_the_sweep_removes_unreferenced_bl
     let of_layer = format!("/v2/a/blobs/{}", sha256(&first));
     let refused = delete(&server, &of_layer);
     assert_eq!(
-        (refused.status, code(&refused)),
+        refused.refusal(),
         (403, "DENIED".into()),
         "a manifest refers to the blob"
     );
@@ -344,10 +334,7 @@ fn referrers_are_returned_in_pages_of_bounded_size() {
         &server.address,
         &format!("/v2/a/referrers/{}?n=0", sha256(&subject)),
     );
-    assert_eq!(
-        (wrong.status, code(&wrong)),
-        (400, "PAGINATION_NUMBER_INVALID".into())
-    );
+    assert_eq!(wrong.refusal(), (400, "PAGINATION_NUMBER_INVALID".into()));
 }
 
 /// Writes the files `push` and `read` with a user each: anna may push, otto may only read.

@@ -2,8 +2,9 @@
 //! registries with and without the referrers API.
 
 use crate::referrers::referrers_of;
+use crate::support::images::digest;
 use crate::support::peers::docker_registry;
-use crate::support::signed::{Signed, Upstream, digest, tag_of, writable};
+use crate::support::signed::{Signed, Upstream, tag_of, writable};
 use crate::support::{http, landfall_serve, need};
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -30,6 +30,13 @@ impl Response {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
+    /// The status, and the code of the first error of a registry.
+    pub fn refusal(&self) -> (u16, String) {
+        let document = self.json();
+        let code = document["errors"][0]["code"].as_str().unwrap_or_default();
+        (self.status, code.to_owned())
+    }
+
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("{error}: {}", self.text()))

@@ -27,6 +27,11 @@ pub fn sha256(bytes: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
+/// The digest in a descriptor.
+pub fn digest(descriptor: &Value) -> &str {
+    descriptor["digest"].as_str().unwrap()
+}
+
 /// Incompressible bytes. The same seed gives the same bytes.
 pub fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;

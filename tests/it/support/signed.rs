@@ -1,17 +1,13 @@
 //! An upstream with an image that has many referrers: tags of cosign, and OCI referrers by API or
 //! by tag.
 
-use super::images::{OCI_INDEX, OCI_MANIFEST, noise};
+use super::images::{OCI_INDEX, OCI_MANIFEST, digest, noise};
 use super::peers::{Server, docker_registry, landfall_serve, own_registry};
 use super::{Images, Place, http};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 pub const SIMPLE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
-
-pub fn digest(descriptor: &Value) -> &str {
-    descriptor["digest"].as_str().unwrap()
-}
 
 /// `sha256-<hex><ending>`: a tag of cosign, or of the referrers tag schema.
 pub fn tag_of(descriptor: &Value, ending: &str) -> String {

@@ -1,8 +1,8 @@
 //! Signatures of images in the formats of cosign: with keys, or with certificates and log entries
 //! of a stand-in for Sigstore's services.
 
-use super::images::{OCI_EMPTY, OCI_MANIFEST, sha256};
-use super::signed::{SIMPLE, digest, send_list, tag_of};
+use super::images::{OCI_EMPTY, OCI_MANIFEST, digest, sha256};
+use super::signed::{SIMPLE, send_list, tag_of};
 use super::{Images, Place, http};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
