@@ -382,9 +382,9 @@ impl HostChecker<'_> {
 
     /// Adds what the server says to the step `answer` of a registry, unless it answers like one: a
     /// page or a text tells which other server has this address.
-    async fn add_words(&mut self, response: HttpResponse) {
+    async fn add_words(&mut self, mut response: HttpResponse) {
         let names_itself = response.header("docker-distribution-api-version").is_some();
-        let is_page = response.is_page();
+        let is_page = response.is_page().await;
         let is_usual = matches!(
             response.status,
             StatusCode::OK | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN

@@ -56,6 +56,8 @@ pub struct HttpResponse {
     /// The time at which the request was sent.
     pub(super) sent_at: Instant,
     pub(super) inner: reqwest::Response,
+    /// What was read of the body to see what it is: its first bytes, or the error in their place.
+    pub(super) beginning: Option<reqwest::Result<Bytes>>,
     pub(super) transport: Transport,
     pub(super) entry: LedgerEntry,
     /// Shared with the body of the request, which lends the slot while its source returns no bytes.
@@ -181,8 +183,9 @@ impl HttpResponse {
             status if status.is_success() => Some(u64::MAX),
             _ => None,
         };
+        let beginning = futures_util::stream::iter(self.beginning);
         let incoming = IncomingBody {
-            body: self.inner.bytes_stream().boxed(),
+            body: beginning.chain(self.inner.bytes_stream()).boxed(),
             transport: self.transport,
             entry: self.entry,
             url: self.url,

@@ -316,6 +316,7 @@ impl Transport {
             url: url.clone(),
             is_public,
             inner: answer,
+            beginning: None,
             transport: self.clone(),
             entry,
             // The response to a HEAD has no body, so its slot is free at once.

@@ -199,7 +199,7 @@ pub fn describe(
     let server = server
         .map(|server| format!(", server: {}", shown(server)))
         .unwrap_or_default();
-    if content_type.is_some_and(is_html_type) || is_html(body) {
+    if is_html(body) || (content_type.is_some_and(is_html_type) && is_markup(body)) {
         let titled = page_title(body)
             .map(|title| format!(", titled '{}'", shown(&title)))
             .unwrap_or_default();
@@ -285,8 +285,31 @@ const PAGE: usize = 64 << 10;
 
 impl HttpResponse {
     /// Whether the `Content-Type` of the response is HTML.
-    pub fn is_page(&self) -> bool {
+    pub fn says_page(&self) -> bool {
         self.has_type("text/html")
+    }
+
+    /// Whether the response is an HTML page.
+    ///
+    /// The `Content-Type` alone does not show it: web frameworks declare every response as HTML
+    /// that sets no other type, as Quay does with its answers to uploads, and so do web servers
+    /// with scripts and files of unknown types. So the body must also begin like a page, unless it
+    /// is compressed or the request was a HEAD.
+    pub async fn is_page(&mut self) -> bool {
+        if !self.says_page() {
+            return false;
+        }
+        if self.method == Method::HEAD || self.compression_error("the page").is_some() {
+            return true;
+        }
+        if self.beginning.is_none() {
+            let _busy = self.transport.activity().busy();
+            let idle = self.transport.limits().idle;
+            let first = tokio::time::timeout(idle, self.inner.chunk()).await;
+            // if nothing arrives in time, the reader of the body gets the error
+            self.beginning = first.ok().and_then(Result::transpose);
+        }
+        matches!(&self.beginning, Some(Ok(bytes)) if is_markup(bytes))
     }
 
     /// Whether the `Content-Type` of the response is this media type.
@@ -326,7 +349,7 @@ impl HttpResponse {
         }
         let url = self.url.clone();
         let via = self.via.clone();
-        let says_page = self.is_page();
+        let says_page = self.says_page();
         let mut stream = self.stream();
         // an empty body is left to the caller, who compares its length
         let Some(first) = stream.next().await else {
@@ -335,7 +358,7 @@ impl HttpResponse {
         let first = first?;
         // Without a length, the body may be the content, so both signs of a page are required.
         let is_page = match announced {
-            Some(_) => says_page || is_html(&first),
+            Some(_) => is_html(&first) || (says_page && is_markup(&first)),
             None => says_page && is_html(&first),
         };
         if !is_page {
@@ -385,6 +408,18 @@ pub fn is_html_type(content_type: &str) -> bool {
 fn is_type(content_type: &str, media_type: &str) -> bool {
     let found = content_type.split(';').next().unwrap_or_default();
     found.trim().eq_ignore_ascii_case(media_type)
+}
+
+/// Whether a body that is declared as HTML begins like a page. XML is content, such as metadata of
+/// yum, unless it is XHTML.
+fn is_markup(body: &[u8]) -> bool {
+    let start = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    let start = start.trim_ascii_start();
+    if start.starts_with(b"<?xml") {
+        let text = String::from_utf8_lossy(start);
+        return text.to_ascii_lowercase().contains("<html");
+    }
+    start.starts_with(b"<")
 }
 
 /// Whether a body begins like an HTML page.
@@ -533,6 +568,12 @@ mod tests {
         assert_eq!(said("", None, Some("nginx")), " (server: nginx)");
         let page = "<!DOCTYPE html><html><head><TITLE> Blocked </TITLE>";
         assert!(said(page, Some("text/html"), None).contains("titled 'Blocked'"));
+        // the type of frameworks for texts and empty bodies
+        assert_eq!(said("no", Some("text/html"), None), ": no");
+        assert_eq!(
+            said("", Some("text/html"), Some("nginx")),
+            " (server: nginx)"
+        );
         let long = "x".repeat(1000);
         let detail = format!(r#"{{"description":"{long}","mediaType":"a/b"}}"#);
         let body = format!(r#"{{"errors":[{{"code":"MANIFEST_INVALID","detail":{detail}}}]}}"#);
@@ -547,6 +588,24 @@ mod tests {
             b"\n<!DOCTYPE html>\n<html><head><TITLE lang=en> Access\n  denied </TITLE></head>";
         assert!(is_html(page) && is_html(b"<HTML>"));
         assert!(!is_html(b"\x1f\x8b") && !is_html(b"") && !is_html(b"{}"));
+        for page in [
+            &page[..],
+            b"<head>",
+            b"\xef\xbb\xbf <!-- denied -->",
+            b"<?xml version=\"1.0\"?><!DOCTYPE html PUBLIC \"\"><HTML>",
+        ] {
+            assert!(is_markup(page), "{}", page.escape_ascii());
+        }
+        for content in [
+            &b""[..],
+            b"OK",
+            b"{}",
+            b"#!/bin/sh\n",
+            b"<?xml?><repomd/>",
+            b"\x7fELF",
+        ] {
+            assert!(!is_markup(content), "{}", content.escape_ascii());
+        }
         assert_eq!(page_title(page).as_deref(), Some("Access denied"));
         assert_eq!(page_title(b"<html><title></title>"), None);
         assert_eq!(page_title(b"no page"), None);

@@ -457,6 +457,43 @@ fn an_upload_may_be_answered_with_any_status_of_success() {
     assert!(report.to_string().contains("Portal"), "{report:#}");
 }
 
+/// Before, all of it was refused as pages, since only the declared type counted.
+#[test]
+fn content_that_is_declared_as_html_is_not_a_page() {
+    let mut content = Content::default();
+    let image = content.image("app", "linux/amd64", &[(1, 300)]);
+    content.tag("app", "v1", &image);
+    let up = Faults::new(content);
+    let place = Place::new();
+    let tool = b"\x7fELF".repeat(100);
+    let hex = sha256(&tool).replace("sha256:", "");
+    place.write("www/install.sh", "#!/bin/sh\n");
+    place.write("www/tool", &tool);
+    place.write("www/tool.sha256", format!("{hex}  tool\n"));
+    let files = file_server(&place.path("www"));
+    let as_html = |address: &str| {
+        ReverseProxy::new(address, |_| {
+            ProxyAction::Change(Box::new(|response| {
+                response.headers.retain(|(name, _)| name != "content-type");
+                let kind = "text/html; charset=utf-8".to_owned();
+                response.headers.push(("Content-Type".into(), kind));
+            }))
+        })
+    };
+    let (registry, site) = (as_html(&up.address), as_html(&files.address));
+    manifest(
+        &place,
+        &format!(
+            "images: [\"{}/app:v1\"]\nfiles:\n- {{url: \"http://{1}/install.sh\"}}\n\
+             - {{url: \"http://{1}/tool\", checksum: \"${{url}}.sha256\"}}\n",
+            registry.address, site.address
+        ),
+    );
+    let plain = ["--store", "s", "--plain-http", &registry.address];
+    place.json(0, &[&["lock", "-f", "m.yaml"], &plain[..]].concat());
+    place.json(0, &[&["pull"], &plain[..]].concat());
+}
+
 /// Before, the words of the server were dropped.
 #[test]
 fn a_401_without_a_challenge_is_reported_with_the_words_of_the_server() {

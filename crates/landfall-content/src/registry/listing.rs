@@ -306,8 +306,8 @@ impl RegistrySession {
         limit: usize,
     ) -> Result<ListResponse, HttpError> {
         let read = async || {
-            let response = self.send(request.clone(), scope).await?;
-            if response.status != StatusCode::OK || response.is_page() {
+            let mut response = self.send(request.clone(), scope).await?;
+            if response.status != StatusCode::OK || response.is_page().await {
                 return Ok(ListResponse::Other(Box::new(response)));
             }
             // the header is read first, because reading the body consumes the response
@@ -367,20 +367,18 @@ fn may_pass(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 429 | 500 | 502..=504)
 }
 
-/// Whether a registry with this response may lack the referrers API. The spec requires 404 then,
-/// but some registries send another status, and some front ends their web page with status 200.
+/// Whether a registry with this response in place of a list may lack the referrers API. The spec
+/// requires 404 then, but some registries send another status, and some front ends their web page
+/// with status 200.
 fn may_lack_api(response: &HttpResponse) -> bool {
-    match response.status.as_u16() {
-        200 => response.is_page(),
-        status => matches!(status, 400 | 404 | 405 | 406 | 501),
-    }
+    matches!(response.status.as_u16(), 200 | 400 | 404 | 405 | 406 | 501)
 }
 
 /// Returns `NoApi` if a response without a list means that the registry has no referrers API, and
 /// `NoList` otherwise. The spec demands 404 for a missing API, but some registries also send 404
 /// for a manifest without referrers or a hidden repository, with error objects that say so.
 async fn no_list(response: HttpResponse) -> ReferrersResponse {
-    let says_no_api = matches!(response.status.as_u16(), 404 | 405 | 501) && !response.is_page();
+    let says_no_api = matches!(response.status.as_u16(), 404 | 405 | 501) && !response.says_page();
     // error objects are short, so a longer body is something else
     match response.bytes(64 << 10).await {
         Ok(body)

@@ -1,6 +1,6 @@
 //! Gets, looks up and puts the manifests of a registry.
 
-use super::response::plain_http_advice;
+use super::response::{is_page_for_head, plain_http_advice};
 use super::session::{RegistrySession, host_of};
 use bytes::Bytes;
 use landfall_http::{
@@ -234,7 +234,7 @@ impl RegistrySession {
                 Ok(found)
             }
             StatusCode::NOT_FOUND if !is_elsewhere => Ok(None),
-            StatusCode::OK if response.is_page() => Err(response
+            StatusCode::OK if is_page_for_head(&response) => Err(response
                 .page_error(&format!("{}/{repository}:{reference}", self.host()))
                 .await),
             StatusCode::OK => {
@@ -329,7 +329,7 @@ impl RegistrySession {
 }
 
 /// The digest in the header of a response for a manifest. Some servers put it in quotes.
-fn content_digest(response: &HttpResponse) -> Option<Digest> {
+pub(super) fn content_digest(response: &HttpResponse) -> Option<Digest> {
     let values = response.headers.get_all("docker-content-digest").iter();
     let mut texts = values.filter_map(|value| value.to_str().ok());
     let is_around = |c: char| c.is_whitespace() || c == '"';

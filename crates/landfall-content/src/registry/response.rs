@@ -2,6 +2,7 @@
 
 use super::challenge::TokenScope;
 use super::error_codes::{is_quota_error, known_cause};
+use super::manifests::content_digest;
 use super::session::{RegistrySession, host_of};
 use landfall_http::{DistributionError, ErrorKind, HttpError, HttpResponse, SIGN_IN_HINT};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
@@ -20,8 +21,8 @@ impl RegistrySession {
         what: impl Fn() -> String,
         good: impl FnOnce(StatusCode) -> bool,
     ) -> Result<HttpResponse, HttpError> {
-        let response = self.expect_status(response, scope, &what, good).await?;
-        if response.is_page() {
+        let mut response = self.expect_status(response, scope, &what, good).await?;
+        if response.is_page().await {
             Err(response.page_error(&what()).await)
         } else {
             Ok(response)
@@ -118,6 +119,12 @@ impl RegistrySession {
         error.codes = codes;
         error.with_status(status)
     }
+}
+
+/// Whether a successful response to a HEAD is an HTML page. It has no body that shows this, but a
+/// page has no digest.
+pub(super) fn is_page_for_head(response: &HttpResponse) -> bool {
+    response.says_page() && content_digest(response).is_none()
 }
 
 /// Returns the advice for plain http sent to an https server.

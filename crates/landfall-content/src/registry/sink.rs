@@ -3,6 +3,7 @@
 
 use super::challenge::TokenScope;
 use super::error_codes::is_quota_error;
+use super::response::is_page_for_head;
 use super::session::RegistrySession;
 use super::upload::{FailedUpload, UploadSession, may_restart_upload, refuses_mount};
 use crate::{BlobSink, FailedAttempt, FailureCause, OpenedPart, PartOpener, TransferError};
@@ -234,7 +235,7 @@ impl RegistrySession {
         let scope = self.scope(repository, true);
         let response = self.head_blob(repository, digest, &scope).await?;
         // 403 and other errors mean "unknown"
-        Ok(response.status == StatusCode::OK && !response.is_page())
+        Ok(response.status == StatusCode::OK && !is_page_for_head(&response))
     }
 
     /// Whether the repository has the blob. If the registry reports a size, it must match.
@@ -257,7 +258,7 @@ impl RegistrySession {
             )
             .await?;
         let has_size = content_length(&response).is_none_or(|length| length == blob.size);
-        Ok(response.status == StatusCode::OK && !response.is_page() && has_size)
+        Ok(response.status == StatusCode::OK && !is_page_for_head(&response) && has_size)
     }
 
     /// Returns the size of a blob in bytes, or `None` if the registry lacks the blob, reports no
@@ -276,7 +277,7 @@ impl RegistrySession {
             response => response?,
         };
         match response.status {
-            StatusCode::OK if !response.is_page() => Ok(content_length(&response)),
+            StatusCode::OK if !is_page_for_head(&response) => Ok(content_length(&response)),
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
                 let error = self
                     .status_error(status, &scope, status.to_string(), Vec::new())

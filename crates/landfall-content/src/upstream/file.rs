@@ -177,8 +177,8 @@ pub(super) async fn request(
 /// # Errors
 /// If the status is not 200 or 206, or the response is an HTML page instead of the file.
 pub async fn expect_file(response: HttpResponse, url: &str) -> Result<HttpResponse, HttpError> {
-    let response = expect_success(response).await?;
-    if response.is_page() && !is_page(url) {
+    let mut response = expect_success(response).await?;
+    if !is_page(url) && response.is_page().await {
         Err(response.page_error("the file").await)
     } else {
         Ok(response)

@@ -223,7 +223,7 @@ pub(super) async fn expect_answer(
     if response.has_type(&format!("application/x-{service}-{form}")) {
         return Ok(response);
     }
-    if response.is_page() {
+    if response.says_page() {
         return Err(response.page_error("the repository").await);
     }
     let words =

@@ -205,8 +205,8 @@ pub(super) async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64
     match head_file(sessions, url).await {
         Ok(head) if head.status.is_success() => {
             let size = reported_size(&head);
-            if size.is_some() {
-                expect_file(head, url).await?;
+            // only the body shows whether a file that is declared as HTML is a page
+            if size.is_some() && expect_file(head, url).await.is_ok() {
                 return Ok(size);
             }
         }

@@ -161,6 +161,18 @@ impl Faults {
         if on == Some(RequestKind::PutManifest) && rule!(rules, OciSubject) == Some(&false) {
             answer.headers.retain(|(name, _)| name != "OCI-Subject");
         }
+        let is_write = matches!(
+            on,
+            Some(
+                RequestKind::Begin
+                    | RequestKind::Patch
+                    | RequestKind::Upload
+                    | RequestKind::PutManifest
+            )
+        );
+        if is_write && answer.status < 300 && rule!(rules, HtmlResponses) == Some(&true) {
+            answer = answer.header("Content-Type", "text/html; charset=utf-8");
+        }
         answer
     }
 

@@ -52,6 +52,8 @@ pub enum Rule {
     RedirectsBlobs { status: u16, path: Option<String> },
     /// The response if a tag that exists is written, even with the same manifest.
     ImmutableTags(Response),
+    /// Successful responses to uploads and to manifests that are put have the type of HTML.
+    HtmlResponses(bool),
     /// Headers of every response to a GET or HEAD of a manifest.
     ManifestHeaders(Vec<(String, String)>),
 }
