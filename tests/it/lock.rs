@@ -564,6 +564,40 @@ fn a_concurrent_edit_of_a_lock_that_stays_the_same_is_noticed() {
     );
 }
 
+/// Before, the file was missing. `MinIO` hashes its programs under the names of their releases.
+#[test]
+fn the_only_digest_next_to_a_file_applies_whatever_name_it_has() {
+    let place = Place::new();
+    let content = noise(7, 5000);
+    let line = format!(
+        "{} mc.RELEASE.2025-08-13T08-35-41Z\n",
+        sha256(&content).replace("sha256:", "")
+    );
+    place.write("www/mc", &content);
+    place.write("www/mc.sha256sum", &line);
+    place.write("www/SHA256SUMS", &line);
+    let server = file_server(&place.path("www"));
+    let url = server.url();
+    let lock = |exit, checksum: &str, lock: &str| {
+        place.write(
+            "m.yaml",
+            format!(
+                "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nfiles:\n\
+                 - {{url: {url}/mc, checksum: \"{checksum}\"}}\n"
+            ),
+        );
+        place.json(
+            exit,
+            &["lock", "-f", "m.yaml", "--store", "store", "--lock", lock],
+        )
+    };
+    let report = lock(0, "${url}.sha256sum", "own.lock");
+    assert_eq!(report["items"][0]["digest"], sha256(&content));
+    // a list must name the file
+    let report = lock(1, &format!("{url}/SHA256SUMS"), "list.lock");
+    assert!(report.to_string().contains("not 'mc'"), "{report:#}");
+}
+
 #[test]
 fn checksums_of_files_are_read_from_files_lists_and_literals() {
     let place = Place::new();

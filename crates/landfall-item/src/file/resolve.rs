@@ -32,8 +32,14 @@ pub(super) async fn resolve(
                 .await
                 .map_err(|error| ResolveError::from(error).about("its checksum file"))?;
             file.sidecars.push(sidecar);
-            let digest = find(&text_of(&bytes), &request.url)
-                .map_err(|why| ResolveError::from(format!("its checksum file {why}")))?;
+            let text = text_of(&bytes);
+            let found = find(&text, &request.url).or_else(|why| {
+                // a signed checksum file must name the file
+                let is_own = request.key.is_none() && is_next_to(&request.url, url);
+                only_digest(&text).filter(|_| is_own).ok_or(why)
+            });
+            let digest =
+                found.map_err(|why| ResolveError::from(format!("its checksum file {why}")))?;
             Some(digest)
         }
     };
@@ -370,6 +376,21 @@ pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
             }
         }
     }
+}
+
+/// Whether the URL of a checksum file is that of its file with an ending, as in `<url>.sha256`.
+fn is_next_to(url: &str, checksum: &str) -> bool {
+    let ending = checksum.strip_prefix(url);
+    ending.is_some_and(|ending| ending.starts_with('.') && !ending.contains('/'))
+}
+
+/// The digest in a checksum file that has no other. It applies to the file next to it even if the
+/// line has another name, because some publishers rename files after they hash them.
+fn only_digest(text: &str) -> Option<Digest> {
+    let lines = with_joined_groups(text.trim_start_matches('\u{feff}'));
+    let mut digests = lines.iter().filter_map(|line| read_line(line.trim()));
+    let (digest, _) = digests.next()?;
+    digests.next().is_none().then_some(digest)
 }
 
 /// How well the path in a line matches a URL. A better match is greater.
