@@ -1,7 +1,7 @@
 //! `depth` of a repository, and commits by their ids.
 
 use super::{locked, manifest, output};
-use crate::support::git::{GitServer, git, history};
+use crate::support::git::{GitServer, GitServerBehavior, git, history};
 use crate::support::{Place, landfall_serve};
 use std::path::Path;
 
@@ -16,6 +16,46 @@ fn sample(server: &GitServer) -> std::path::PathBuf {
     );
     server.git(&repository, &["tag", "-a", "-m", "one", "v1.0", "main~20"]);
     repository
+}
+
+/// Before, such servers were refused. Azure DevOps is one.
+#[test]
+fn servers_that_speak_only_version_0_give_the_same_locks() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let repository = sample(&server);
+    let commit = server.git(&repository, &["rev-parse", "main~7"]);
+    let url = server.url("team/platform.git");
+    let lock = |place: &Place, only_version_0: bool| {
+        server.set(GitServerBehavior {
+            only_version_0,
+            ..GitServerBehavior::default()
+        });
+        place.ok(&["lock", "-f", "m.yaml"]);
+        // a machine that has only the lock
+        let other = Place::new();
+        other.write("landfall.lock", place.read("landfall.lock"));
+        other.ok(&["pull"]);
+        place.read("landfall.lock")
+    };
+    for (number, refs) in [
+        "refs: [main, v1.0]",
+        "ref: main, depth: 3",
+        &format!("ref: {}", commit.trim()),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let places = [Place::new(), Place::new()];
+        for place in &places {
+            place.write("m.yaml", manifest(&url, refs));
+        }
+        assert_eq!(lock(&places[0], true), lock(&places[1], false), "{refs}");
+        // the second pack has only what the first lacks
+        server.import(&repository, &history("main", 100 + number, 3));
+        assert_eq!(lock(&places[0], true), lock(&places[1], false), "{refs}");
+    }
 }
 
 #[test]

@@ -49,6 +49,8 @@ pub struct GitServerBehavior {
     /// A tag that moves after some lists of refs: the number of lists, the path of the repository,
     /// the full name of the tag, and its new object.
     pub move_tag: Option<(usize, PathBuf, String, String)>,
+    /// Whether the server speaks version 0 of the protocol only.
+    pub only_version_0: bool,
     /// Whether media types are sent in other case and with a parameter, as some frameworks do.
     pub odd_media_types: bool,
     /// After this many bytes of a pack, the server sends nothing until this field is `None` again.
@@ -318,7 +320,9 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
         let length = header("content-length").parse().unwrap_or(0);
         reader.take(length).read_to_end(&mut body).unwrap();
     }
-    let is_fetch = body.windows(14).any(|part| part == b"command=fetch\n");
+    // in version 0, the request ends with `done`
+    let is_fetch = body.windows(14).any(|part| part == b"command=fetch\n")
+        || (target.ends_with("/git-upload-pack") && body.ends_with(b"0009done\n"));
     let is_list = body.windows(16).any(|part| part == b"command=ls-refs\n");
     let command = if is_fetch { " fetch" } else { "" };
     let line = format!("{method} {target}{command}");
@@ -354,6 +358,11 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
         let _ = stream.write_all(&answer[..sent]);
         return;
     }
+    let only_version_0 = state.behavior.lock().unwrap().only_version_0;
+    let protocol = match only_version_0 {
+        true => String::new(),
+        false => header("git-protocol"),
+    };
     let program = which("git").unwrap();
     let mut backend = Command::new(program)
         .arg("http-backend")
@@ -372,8 +381,8 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
         .env("CONTENT_TYPE", header("content-type"))
         .env("CONTENT_LENGTH", body.len().to_string())
         .env("HTTP_CONTENT_ENCODING", header("content-encoding"))
-        .env("HTTP_GIT_PROTOCOL", header("git-protocol"))
-        .env("GIT_PROTOCOL", header("git-protocol"))
+        .env("HTTP_GIT_PROTOCOL", &protocol)
+        .env("GIT_PROTOCOL", &protocol)
         .env("REMOTE_ADDR", "127.0.0.1")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

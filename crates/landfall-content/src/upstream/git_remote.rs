@@ -7,9 +7,9 @@ use crate::{GitPacks, read_blocking};
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use landfall_git::{
-    GitError, GitPackPlan, MAX_ADVERTISEMENT, ObjectDatabase, ObjectId, PackStream,
-    ReceiveAdvertisement, RefListStream, RefUpdate, RemoteRef, check_advertisement, check_report,
-    fetch_request, is_whole_advertisement, ls_refs_request, write_pack,
+    Advertisement, AdvertisementStream, GitError, GitPackPlan, ObjectDatabase, ObjectId,
+    PackStream, ReceiveAdvertisement, RefListStream, RefUpdate, RemoteRef, check_report,
+    is_whole_advertisement, ls_refs_request, write_pack,
 };
 use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpResponse, RequestBody};
 use landfall_model::{Algorithm, Digest, HashedStream, Limits};
@@ -26,25 +26,29 @@ use url::Url;
 const SERVICE: &str = "git-upload-pack";
 const VERSION: HeaderName = HeaderName::from_static("git-protocol");
 
-/// A git server that supports version 2 of the protocol.
+/// A git server.
 struct GitRemote<'a> {
     sessions: &'a RegistrySessions,
     /// The URL of the repository, as the manifest or the lock names it.
     url: &'a str,
     /// The URL of the git service, after redirects.
     answered: Url,
+    offered: Advertisement,
 }
 
 /// Lists the branches and tags of the repository at `url`, and `HEAD`.
 ///
 /// # Errors
-/// If the server cannot be reached, has no such repository, or does not speak version 2 of the
+/// If the server cannot be reached, has no such repository, or does not speak git's smart
 /// protocol.
 pub async fn list_refs(
     sessions: &RegistrySessions,
     url: &str,
 ) -> Result<Vec<RemoteRef>, HttpError> {
-    let remote = GitRemote::connect(sessions, url).await?;
+    let mut remote = GitRemote::connect(sessions, url).await?;
+    if let Some(refs) = remote.offered.refs.take() {
+        return Ok(refs);
+    }
     let receive = async || {
         let answer = remote.command(ls_refs_request()).await?;
         receive_refs(answer, sessions.transport().limits()).await
@@ -57,8 +61,29 @@ async fn receive_refs(
     limits: &Limits,
 ) -> Result<Vec<RemoteRef>, BodyFailure<HttpError>> {
     let answered = answer.url.clone();
-    let protocol = |error: GitError| BodyFailure::Final(git_error(error).at(&answered));
     let mut list = RefListStream::new(limits.git_refs);
+    read_list(answer, limits, |bytes| list.push(bytes)).await?;
+    list.finish().map_err(|error| cut_off(error, &answered))
+}
+
+async fn receive_advertisement(
+    answer: HttpResponse,
+    limits: &Limits,
+) -> Result<Advertisement, BodyFailure<HttpError>> {
+    let answered = answer.url.clone();
+    let mut offered = AdvertisementStream::new(limits.git_refs);
+    read_list(answer, limits, |bytes| offered.push(bytes)).await?;
+    offered.finish().map_err(|error| cut_off(error, &answered))
+}
+
+/// Reads an answer that may contain a list of refs with `push`, piece by piece.
+async fn read_list(
+    answer: HttpResponse,
+    limits: &Limits,
+    mut push: impl FnMut(&[u8]) -> Result<(), GitError>,
+) -> Result<(), BodyFailure<HttpError>> {
+    let answered = answer.url.clone();
+    let protocol = |error: GitError| BodyFailure::Final(git_error(error).at(&answered));
     let mut left = limits.git_ref_list_bytes;
     let mut body = answer.stream();
     while let Some(bytes) = body.next().await {
@@ -69,9 +94,9 @@ async fn receive_refs(
                 limit: limits.git_ref_list_bytes as u64,
             })
         })?;
-        list.push(&bytes).map_err(protocol)?;
+        push(&bytes).map_err(protocol)?;
     }
-    list.finish().map_err(|error| cut_off(error, &answered))
+    Ok(())
 }
 
 /// The failure of an answer that is not complete. Without `Content-Length`, only the protocol shows
@@ -93,16 +118,20 @@ pub async fn fetch_pack(
     depth: Option<u32>,
 ) -> Result<File, HttpError> {
     let remote = GitRemote::connect(sessions, url).await?;
+    let request = remote.offered.fetch_request(wants, haves, depth);
+    let request = request.map_err(|error| git_error(error).at(&remote.answered))?;
     // git's protocol cannot resume a pack
     let receive = async || {
-        let answer = remote.command(fetch_request(wants, haves, depth)).await?;
-        receive_pack(answer, sessions.transport().limits()).await
+        let answer = remote.command(request.clone()).await?;
+        let stream = remote.offered.pack_stream();
+        receive_pack(answer, stream, sessions.transport().limits()).await
     };
     sessions.transport().retry_policy().read_body(receive).await
 }
 
 async fn receive_pack(
     answer: HttpResponse,
+    mut stream: PackStream,
     limits: &Limits,
 ) -> Result<File, BodyFailure<HttpError>> {
     let answered = answer.url.clone();
@@ -112,7 +141,6 @@ async fn receive_pack(
     };
     let protocol = |error: GitError| BodyFailure::Final(git_error(error).at(&answered));
     let mut file = tempfile::tempfile().map_err(local)?;
-    let mut stream = PackStream::default();
     let mut body = answer.stream();
     let mut pack = Vec::new();
     let mut size = 0;
@@ -134,7 +162,7 @@ async fn receive_pack(
 }
 
 impl<'a> GitRemote<'a> {
-    /// Checks that the server supports version 2 of the protocol.
+    /// Asks the server for version 2 of the protocol.
     async fn connect(sessions: &'a RegistrySessions, url: &'a str) -> Result<Self, HttpError> {
         let refs = format!("{url}/info/refs?service={SERVICE}");
         let (request, fault) = request(sessions, Method::GET, &refs).await?;
@@ -144,34 +172,27 @@ impl<'a> GitRemote<'a> {
             let response = send_with_account(sessions, &request, fault.as_ref()).await?;
             let response = expect_answer(response, SERVICE, "advertisement").await?;
             let answered = service_url(&requested, &response.url, SERVICE)?;
-            let listed = response.url.clone();
-            // a server that does not know version 2 lists all refs here
-            let mut start = Vec::new();
-            let mut body = response.stream();
-            while start.len() < MAX_ADVERTISEMENT
-                && let Some(bytes) = body.next().await
-            {
-                start.extend_from_slice(&bytes.map_err(BodyFailure::reading)?);
-            }
-            drop(body);
-            check_advertisement(&start).map_err(|error| unusable(error, &start, &listed))?;
+            let offered = receive_advertisement(response, sessions.transport().limits()).await?;
             Ok(GitRemote {
                 sessions,
                 url,
                 answered,
+                offered,
             })
         };
         sessions.transport().retry_policy().read_body(receive).await
     }
 
-    /// Sends a command.
+    /// Sends a command, or the request for a pack of version 0.
     async fn command(&self, message: Vec<u8>) -> Result<HttpResponse, HttpError> {
         let target = format!("{}/{SERVICE}", self.url);
         let (mut request, fault) = request(self.sessions, Method::POST, &target).await?;
         request.url.clone_from(&self.answered);
         request.body = RequestBody::Bytes(Bytes::from(message));
+        if self.offered.is_version_2() {
+            request = request.header(VERSION, "version=2");
+        }
         let request = request
-            .header(VERSION, "version=2")
             .header(CONTENT_TYPE, "application/x-git-upload-pack-request")
             .header(ACCEPT, "application/x-git-upload-pack-result");
         let response = send_with_account(self.sessions, &request, fault.as_ref()).await?;
@@ -184,7 +205,6 @@ fn unusable(error: GitError, message: &[u8], listed: &Url) -> BodyFailure<HttpEr
     let is_final = match error {
         // what follows the server's own error, or the limit, is not read
         GitError::Remote(_) | GitError::TooLarge { .. } => true,
-        GitError::Unsupported(_) if message.len() >= MAX_ADVERTISEMENT => true,
         _ => is_whole_advertisement(message),
     };
     if is_final {

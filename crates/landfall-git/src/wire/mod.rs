@@ -1,23 +1,24 @@
 //! The packets and messages of the smart HTTP protocol (gitprotocol-v2, gitprotocol-http).
 //!
-//! As a client, landfall fetches with version 2 only, and pushes with version 0, because version 2
-//! has no push. As a server, it speaks version 2 and, because the git clients of some `GitOps`
-//! controllers still use it, version 0.
+//! As a client, landfall fetches with version 2, or with version 0 if the server does not speak
+//! version 2, and pushes with version 0, because version 2 has no push. As a server, it speaks
+//! version 2 and, because the git clients of some `GitOps` controllers still use it, version 0.
 
+mod advertisement;
 mod offered;
 mod receive;
 mod server_request;
 
+use self::server_request::fetch_request;
 use crate::GitError;
 
+pub use self::advertisement::{Advertisement, AdvertisementStream};
 pub use self::offered::{
     OfferedRef, OfferedRepository, RefListStream, RemoteRef, advertise_version_0,
     advertise_version_2, error_answer, list_refs_answer, ls_refs_request,
 };
 pub use self::receive::{ReceiveAdvertisement, RefUpdate, check_report};
-pub use self::server_request::{
-    FetchRequest, RefsRequest, UploadPackReader, UploadPackRequest, fetch_request,
-};
+pub use self::server_request::{FetchRequest, RefsRequest, UploadPackReader, UploadPackRequest};
 
 // Packets: a length of four hex digits, then data (gitprotocol-common, "pkt-line Format").
 
@@ -193,6 +194,8 @@ enum PackStreamState {
     /// Before the pack.
     #[default]
     Head,
+    /// Before the pack, in version 0.
+    Acknowledgement,
     /// In the list of commits whose parents are not sent.
     ShallowInfo,
     /// Between the packets of the pack.
@@ -232,6 +235,13 @@ impl PackStreamState {
                 Some("shallow-info") => *self = PackStreamState::ShallowInfo,
                 _ => return Err(GitError::Protocol("the answer has no pack".into())),
             },
+            (PackStreamState::Acknowledgement, packet) => match packet.line() {
+                Some("NAK") => *self = PackStreamState::Pack,
+                // the list of commits whose parents are not sent, and its end
+                Some(line) if line.starts_with("shallow ") => {}
+                None if packet == Packet::Flush => {}
+                _ => return Err(GitError::Protocol("the answer has no pack".into())),
+            },
             // not needed: `shallow_boundary` computes these commits from the requested depth
             (PackStreamState::ShallowInfo, Packet::Data(_)) => {}
             (PackStreamState::ShallowInfo, Packet::Delimiter) => *self = PackStreamState::Head,
@@ -252,10 +262,6 @@ impl PackStreamState {
     }
 }
 
-/// The maximum size of the first answer of a server that speaks version 2, in bytes. A list of refs
-/// may be longer.
-pub const MAX_ADVERTISEMENT: usize = 1 << 20;
-
 /// Whether a server's list of refs or capabilities has its last packet. Without a `Content-Length`,
 /// only that shows that it was not cut off.
 pub fn is_whole_advertisement(message: &[u8]) -> bool {
@@ -270,35 +276,6 @@ pub fn is_whole_advertisement(message: &[u8]) -> bool {
         is_head = matches!(packet, Packet::Data(data) if data.starts_with(b"# service="));
     }
     is_whole
-}
-
-/// Checks that a server speaks version 2 of the protocol, and that its repository uses SHA-1.
-///
-/// # Errors
-/// If the server does not offer version 2, the repository uses SHA-256, or the message is not an
-/// advertisement.
-pub fn check_advertisement(message: &[u8]) -> Result<(), GitError> {
-    let mut is_version_2 = false;
-    let other_version = "the server does not offer version 2 of git's protocol";
-    if message.len() >= MAX_ADVERTISEMENT {
-        return Err(GitError::Unsupported(other_version));
-    }
-    for packet in Packets::new(message) {
-        let line = packet?.line().map(str::trim_end);
-        match line {
-            Some("version 2") => is_version_2 = true,
-            Some(line) if line.starts_with("object-format=") && line != "object-format=sha1" => {
-                return Err(GitError::Unsupported(
-                    "the repository uses SHA-256, which landfall does not support",
-                ));
-            }
-            _ => {}
-        }
-    }
-    if is_version_2 {
-        return Ok(());
-    }
-    Err(GitError::Unsupported(other_version))
 }
 
 #[cfg(test)]
@@ -401,28 +378,5 @@ mod tests {
         let error = PackStream::default().push(&message, &mut pack).unwrap_err();
         assert_eq!(error.to_string(), "the server answered: no space");
         assert!(PackStream::default().push(b"0008NAK\n", &mut pack).is_err());
-    }
-
-    fn advertisement(lines: &[&str]) -> Vec<u8> {
-        let mut message = Vec::new();
-        push_text(&mut message, "# service=git-upload-pack");
-        push_flush(&mut message);
-        lines.iter().for_each(|line| push_text(&mut message, line));
-        push_flush(&mut message);
-        message
-    }
-
-    #[test]
-    fn only_version_2_with_sha1_is_accepted() {
-        let accepted = advertisement(&["version 2", "ls-refs=unborn", "object-format=sha1"]);
-        assert!(check_advertisement(&accepted).is_ok());
-        let id = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391 HEAD\0multi_ack";
-        for lines in [&["version 2", "object-format=sha256"][..], &[id], &[]] {
-            assert!(
-                check_advertisement(&advertisement(lines)).is_err(),
-                "{lines:?}"
-            );
-        }
-        assert!(check_advertisement(b"<html>").is_err());
     }
 }

@@ -331,7 +331,7 @@ pub(super) fn service_line() -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{RefListStream, RemoteRef, check_advertisement, ls_refs_request};
+    use super::super::{AdvertisementStream, RefListStream, RemoteRef, ls_refs_request};
     use super::*;
     use crate::object::is_ref_name;
     use crate::wire::push_data;
@@ -371,7 +371,12 @@ mod tests {
 
     #[test]
     fn landfall_reads_what_landfall_offers() {
-        assert!(check_advertisement(&super::super::advertise_version_2()).is_ok());
+        let advertised = |message: &[u8]| {
+            let mut stream = AdvertisementStream::new(10);
+            stream.push(message).unwrap();
+            stream.finish().unwrap()
+        };
+        assert!(advertised(&advertise_version_2()).is_version_2());
         let head = OfferedRef {
             target: Some("refs/heads/main".into()),
             ..plain("HEAD")
@@ -385,6 +390,7 @@ mod tests {
         assert_eq!(found[0].target, head.target);
         assert_eq!((found[1].peeled, found.len()), (Some(ObjectId::ZERO), 2));
         let old: Vec<u8> = advertise_version_0(offered).flatten().collect();
+        assert_eq!(advertised(&old).refs, Some(found));
         let old = String::from_utf8(old).unwrap();
         assert!(
             old.contains("HEAD\0side-band-64k") && old.contains("refs/tags/v1^{}\n0035shallow 0"),

@@ -262,7 +262,7 @@ impl FetchRequest {
 
 /// The request for a pack with all objects that are reachable from `wants` but not from `haves`. If
 /// `depth` is given, only the last `depth` commits of each history are requested.
-pub fn fetch_request(wants: &[ObjectId], haves: &[ObjectId], depth: Option<u32>) -> Vec<u8> {
+pub(super) fn fetch_request(wants: &[ObjectId], haves: &[ObjectId], depth: Option<u32>) -> Vec<u8> {
     let mut request = Vec::new();
     push_text(&mut request, "command=fetch");
     push_text(&mut request, "agent=landfall");
