@@ -27,13 +27,14 @@ use crate::cli::shared::VerbReport;
 use landfall_model::report::{ErrorInfo, ReportItem, RunStatus, TransferSide, one_line};
 use landfall_model::{Failure, redact_urls};
 use std::fmt;
-use std::ops::{Deref, DerefMut};
 
 pub(crate) use landfall_model::Exit;
 
 /// The error that stops a verb before its end.
-#[derive(Debug)]
+#[derive(Debug, derive_more::Deref, derive_more::DerefMut)]
 pub(crate) struct CliError {
+    #[deref]
+    #[deref_mut]
     pub failure: Failure,
     /// The report as far as it was known when the verb stopped.
     pub report: Box<VerbReport>,
@@ -45,20 +46,6 @@ impl<E: Into<Failure>> From<E> for CliError {
             failure: error.into(),
             report: Box::default(),
         }
-    }
-}
-
-impl Deref for CliError {
-    type Target = Failure;
-
-    fn deref(&self) -> &Failure {
-        &self.failure
-    }
-}
-
-impl DerefMut for CliError {
-    fn deref_mut(&mut self) -> &mut Failure {
-        &mut self.failure
     }
 }
 

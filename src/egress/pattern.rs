@@ -3,16 +3,16 @@
 //! `https://*.*/x`, could open a firewall.
 
 use landfall_model::{Failure, is_dns_name, serde_as_text};
-use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
 /// The hosts that a rule allows.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, derive_more::Display)]
 pub(crate) enum EgressPattern {
     /// A DNS name in lower case, without a dot at its end.
     Name(String),
     /// Every name below this one. Only endpoints and documented hosts of services have this form.
+    #[display("*.{_0}")]
     Below(String),
     /// An IPv4 or IPv6 address.
     Address(IpAddr),
@@ -70,16 +70,6 @@ impl FromStr for EgressPattern {
 }
 
 serde_as_text!(EgressPattern);
-
-impl fmt::Display for EgressPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            EgressPattern::Name(name) => f.write_str(name),
-            EgressPattern::Below(name) => write!(f, "*.{name}"),
-            EgressPattern::Address(address) => write!(f, "{address}"),
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -285,7 +285,8 @@ impl AgeClock {
 // Versions that are used before their minimum age: `--urgent NAME=VERSION`.
 
 /// A version of a variable, item or list that need not wait.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
+#[display("{name}={version}")]
 pub(crate) struct UrgentVersion {
     /// The name of the variable, item or list, as the report of `update` shows it.
     name: String,
@@ -296,12 +297,6 @@ pub(crate) struct UrgentVersion {
 impl UrgentVersion {
     pub(crate) fn is(&self, name: &str, version: &str) -> bool {
         self.name == name && self.version == version
-    }
-}
-
-impl std::fmt::Display for UrgentVersion {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}={}", self.name, self.version)
     }
 }
 

@@ -18,7 +18,8 @@ const KEPT_UNUSED: SignedDuration = SignedDuration::from_hours(24 * 30);
 
 /// The key of a first sight: a version in the source that lists it, or a digest under the name of
 /// an item.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, derive_more::Display)]
+#[display("{subject} {version}")]
 pub(crate) struct SightKey {
     subject: String,
     version: String,
@@ -30,12 +31,6 @@ impl SightKey {
             subject: without_spaces(subject.as_ref()),
             version: without_spaces(version.as_ref()),
         }
-    }
-}
-
-impl std::fmt::Display for SightKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}", self.subject, self.version)
     }
 }
 

@@ -27,7 +27,9 @@ pub struct ProxyUrl {
 }
 
 /// An account at a proxy.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, derive_more::Display, derive_more::Debug)]
+#[display("account '{user}' from {source}")]
+#[debug("{self}")]
 pub struct ProxyAccount {
     /// The user name, without percent-encoding.
     pub user: String,
@@ -47,18 +49,7 @@ impl fmt::Debug for ProxyUrl {
     }
 }
 
-impl fmt::Display for ProxyAccount {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "account '{}' from {}", self.user, self.source)
-    }
-}
-
 // written by hand, because a derived implementation would print the password
-impl fmt::Debug for ProxyAccount {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
 
 /// The proxy for one URL, and the rule that selected it.
 #[derive(Debug, Clone, Copy)]

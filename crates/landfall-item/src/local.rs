@@ -12,12 +12,13 @@ use landfall_model::{
     Algorithm, Digest, FolderPacking, HashedStream, LOCAL_PREFIX, Limits, is_path_below,
 };
 use std::ffi::OsStr;
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// The place on this machine of content that a manifest names by a path.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, derive_more::Display)]
+#[display("{}", path.display())]
 pub struct LocalPlace {
     /// The folder of the manifest, which links must not leave, as a canonical path.
     pub folder: PathBuf,
@@ -73,12 +74,6 @@ impl LocalPlace {
         // with the separator of locks, not that of this system
         let names: Option<Vec<&str>> = below.iter().map(OsStr::to_str).collect();
         Some(names?.join("/"))
-    }
-}
-
-impl fmt::Display for LocalPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.path.display().fmt(f)
     }
 }
 

@@ -4,13 +4,14 @@ use crate::ImageRef;
 use crate::media_type::HUB;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// A consumer of the site's registry: a program or platform that requests images there.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
+#[derive(derive_more::Display)]
+#[display(rename_all = "lowercase")]
 pub enum Consumer {
     /// containerd with a `hosts.toml` for each mirrored registry.
     Containerd,
@@ -58,45 +59,29 @@ pub(super) struct SitePaths<'p> {
     pub(super) host: &'p dyn Fn(&str) -> String,
 }
 
-/// Computes the paths that a consumer requests for an image.
-type RequestedPaths = fn(&ImageRef, &SitePaths<'_>) -> Vec<String>;
-
 impl Consumer {
-    /// Returns the consumer's name in the site and on the command line, and the function that
-    /// computes its paths.
-    fn definition(self) -> (&'static str, RequestedPaths) {
-        match self {
-            Consumer::Containerd => ("containerd", prefixed_path),
-            Consumer::Crio => ("crio", configured_path),
-            Consumer::Podman => ("podman", configured_path),
-            Consumer::Docker => ("docker", docker_path),
-            Consumer::K3s => ("k3s", configured_path),
-            Consumer::Rke2 => ("rke2", configured_path),
-            Consumer::Kubeadm => ("kubeadm", kubeadm_path),
-            Consumer::Kustomize => ("kustomize", configured_path),
-            Consumer::Kyverno => ("kyverno", configured_path),
-            Consumer::Openshift => ("openshift", configured_path),
-            Consumer::Kubermatic => ("kubermatic", source_path),
-            Consumer::Kubeone => ("kubeone", kubeone_paths),
-            Consumer::Tkg => ("tkg", source_path),
-            Consumer::Giantswarm => ("giantswarm", prefixed_path),
-            Consumer::Capi => ("capi", prefixed_path),
-            Consumer::Talos => ("talos", prefixed_path),
-            Consumer::K0s => ("k0s", prefixed_path),
-            Consumer::Kubespray => ("kubespray", kubespray_path),
-        }
-    }
-
     /// The paths that this consumer requests for `image`.
     pub(super) fn requested_paths(self, image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
-        let (_, requested_paths) = self.definition();
+        let requested_paths = match self {
+            Consumer::Containerd
+            | Consumer::Giantswarm
+            | Consumer::Capi
+            | Consumer::Talos
+            | Consumer::K0s => prefixed_path,
+            Consumer::Crio
+            | Consumer::Podman
+            | Consumer::K3s
+            | Consumer::Rke2
+            | Consumer::Kustomize
+            | Consumer::Kyverno
+            | Consumer::Openshift => configured_path,
+            Consumer::Docker => docker_path,
+            Consumer::Kubeadm => kubeadm_path,
+            Consumer::Kubermatic | Consumer::Tkg => source_path,
+            Consumer::Kubeone => kubeone_paths,
+            Consumer::Kubespray => kubespray_path,
+        };
         requested_paths(image, site)
-    }
-}
-
-impl fmt::Display for Consumer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.definition().0)
     }
 }
 

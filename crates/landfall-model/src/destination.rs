@@ -65,18 +65,13 @@ impl fmt::Display for TargetRegistry {
 }
 
 /// A repository at the target registry.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
+#[display("{registry}/{repository}")]
 pub struct Destination {
     /// The host of the target registry, as in `host[:port]`.
     pub registry: String,
     /// The repository at that registry, with the prefix of the target.
     pub repository: String,
-}
-
-impl fmt::Display for Destination {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.registry, self.repository)
-    }
 }
 
 /// The rules of a site for destinations.

@@ -1,5 +1,6 @@
 //! Content digests (`algorithm:hex`) and their computation.
 
+use derive_more::Display;
 use sha2::digest::common::hazmat::SerializableState;
 use sha2::{Digest as _, Sha256, Sha512};
 use std::borrow::Cow;
@@ -43,8 +44,12 @@ impl Algorithm {
 
 /// A well-formed digest. It is written in lower case, and may be read in upper case, as some
 /// registries and tools write it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, schemars::JsonSchema)]
+#[derive(
+    Clone, PartialEq, Eq, PartialOrd, Ord, Hash, schemars::JsonSchema, Display, derive_more::Debug,
+)]
 #[schemars(try_from = "String", into = "String")]
+#[display("{}:{}", self.algorithm().as_str(), self.hex())]
+#[debug("{self}")]
 pub struct Digest(DigestBytes);
 
 // SHA-512 is rare, so it is on the heap: a lock may have hundreds of thousands of digests
@@ -139,18 +144,6 @@ impl Digest {
     }
 }
 
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.algorithm().as_str(), self.hex())
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 impl FromStr for Digest {
     type Err = DigestError;
 
@@ -174,14 +167,9 @@ impl FromStr for Digest {
 crate::serde_as_text!(Digest);
 
 /// Computes a [`Digest`] piece by piece.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Hasher")]
 pub struct Hasher(HashState);
-
-impl std::fmt::Debug for Hasher {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Hasher")
-    }
-}
 
 #[derive(Clone)]
 enum HashState {

@@ -1,10 +1,10 @@
 //! How a command ended: its exit code, its status, the side that failed, and [`Failure`], an error
 //! with all of these and its help.
 
+use derive_more::Display;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
 /// The exit codes, as documented in the help and in `docs/`.
@@ -64,8 +64,9 @@ impl RunStatus {
 }
 
 /// The side of a transfer on which an error occurred.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Display)]
 #[serde(rename_all = "lowercase")]
+#[display(rename_all = "lowercase")]
 pub enum TransferSide {
     /// The side that content is read from.
     Source,
@@ -75,19 +76,14 @@ pub enum TransferSide {
     Input,
 }
 
-impl fmt::Display for TransferSide {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TransferSide::Source => "source",
-            TransferSide::Destination => "destination",
-            TransferSide::Input => "input",
-        })
-    }
-}
-
 /// An error that no code distinguishes from others: it ends a command or fails an item. The place
 /// that fails assigns the exit code, because it knows whose mistake the failure is.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Display, derive_more::Debug)]
+#[display("{}", self.message)]
+#[debug("{_0:?}")]
+#[derive(derive_more::Deref, derive_more::DerefMut)]
+#[deref(forward)]
+#[deref_mut(forward)]
 pub struct Failure(Box<FailureParts>);
 
 /// The parts of a [`Failure`].
@@ -166,32 +162,6 @@ impl Failure {
     pub fn with_help(mut self, help: impl Into<String>) -> Failure {
         self.help = Some(help.into());
         self
-    }
-}
-
-impl Deref for Failure {
-    type Target = FailureParts;
-
-    fn deref(&self) -> &FailureParts {
-        &self.0
-    }
-}
-
-impl DerefMut for Failure {
-    fn deref_mut(&mut self) -> &mut FailureParts {
-        &mut self.0
-    }
-}
-
-impl fmt::Debug for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
     }
 }
 

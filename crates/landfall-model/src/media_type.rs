@@ -4,8 +4,6 @@
 use crate::Digest;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::fmt;
-use std::ops::Deref;
 
 pub use oci_client::manifest::{
     IMAGE_CONFIG_MEDIA_TYPE as OCI_CONFIG, IMAGE_DOCKER_CONFIG_MEDIA_TYPE as DOCKER_CONFIG,
@@ -151,6 +149,9 @@ pub fn is_image_config(media_type: &str) -> bool {
 /// A media type. Frequent ones are not allocated.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "String")]
+#[derive(derive_more::Display, derive_more::Debug, derive_more::Deref)]
+#[debug("{_0:?}")]
+#[deref(forward)]
 pub struct MediaType(Cow<'static, str>);
 
 const KNOWN: [&str; 13] = [
@@ -173,25 +174,6 @@ impl<T: AsRef<str> + Into<String>> From<T> for MediaType {
     fn from(text: T) -> MediaType {
         let known = KNOWN.into_iter().find(|known| *known == text.as_ref());
         MediaType(known.map_or_else(|| Cow::Owned(text.into()), Cow::Borrowed))
-    }
-}
-
-impl Deref for MediaType {
-    type Target = str;
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for MediaType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self)
-    }
-}
-
-impl fmt::Debug for MediaType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
     }
 }
 

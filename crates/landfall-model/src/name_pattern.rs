@@ -6,14 +6,13 @@ use crate::ImageRef;
 use crate::media_type::{HUB, canonical_host};
 use crate::reference::{has_host, is_host_in_lower_case};
 use std::convert::Infallible;
-use std::fmt;
 use std::str::FromStr;
 
 /// The beginning of the names of git repositories.
 const GIT: &str = "git+";
 
 /// A text in which `*` stands for any text, including `/` and the empty text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
 pub struct TextPattern(String);
 
 impl TextPattern {
@@ -28,17 +27,12 @@ impl TextPattern {
     }
 }
 
-impl fmt::Display for TextPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 /// A pattern of names: image references, URLs of files and charts, and other names of items.
 ///
 /// `nginx` matches `docker.io/library/nginx`, `Quay.io:443/a` matches `quay.io/a`, and
 /// `quay.io/a:*` also matches references to digests of `quay.io/a`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
+#[display("{written}")]
 pub struct NamePattern {
     written: String,
     /// The normalized forms. There are two if `*` makes it ambiguous whether the first component is
@@ -125,12 +119,6 @@ impl FromStr for NamePattern {
     type Err = Infallible;
     fn from_str(text: &str) -> Result<NamePattern, Infallible> {
         Ok(NamePattern::new(text))
-    }
-}
-
-impl fmt::Display for NamePattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.written)
     }
 }
 

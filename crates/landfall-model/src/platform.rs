@@ -149,7 +149,8 @@ crate::serde_as_text!(Platform);
 
 /// A platform that a landfall manifest requests: `linux/amd64`, or with a question mark
 /// (`linux/arm64?`) a platform that is carried if the image has it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, derive_more::Display)]
+#[display("{platform}{}", if *optional { "?" } else { "" })]
 pub struct PlatformRequest {
     /// The platform.
     pub platform: Platform,
@@ -164,13 +165,6 @@ impl From<Platform> for PlatformRequest {
             platform,
             optional: false,
         }
-    }
-}
-
-impl fmt::Display for PlatformRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mark = if self.optional { "?" } else { "" };
-        write!(f, "{}{mark}", self.platform)
     }
 }
 

@@ -4,14 +4,14 @@
 use super::{Failure, Limits};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
-use std::fmt;
 use std::str::FromStr;
 
 /// The cost of a request besides its bytes, in bytes: about 40 ms at 25 MB/s.
 const REQUEST_BYTES: u64 = 1 << 20;
 
 /// One of several runners that share a lock. [`Shard::default`] is a single runner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
+#[display("{number}/{count}")]
 pub struct Shard {
     number: usize,
     count: usize,
@@ -99,12 +99,6 @@ impl FromStr for Shard {
 fn parse_digits(text: &str) -> Option<usize> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| is_plain)
-}
-
-impl fmt::Display for Shard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.number, self.count)
-    }
 }
 
 /// The cost of transferring content of this size: its bytes and a constant for its request.

@@ -6,7 +6,6 @@ use crate::version_range::TagVersionRange;
 use jiff::{SignedDuration, Timestamp};
 use regex_lite::Regex;
 use std::cmp::Ordering;
-use std::fmt;
 use std::str::FromStr;
 
 /// Which newer versions `landfall update` may choose for an item.
@@ -259,7 +258,8 @@ const MOST_HOURS: i64 = 24 * 3650;
 
 /// A time in hours, days or weeks, as in `12h`, `7d` or `2w`. `0d` means that no version has to
 /// wait.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, derive_more::Display)]
+#[display("{text}")]
 pub struct MinimumAge {
     hours: i64,
     text: String,
@@ -310,12 +310,6 @@ impl FromStr for MinimumAge {
             hours,
             text: text.to_owned(),
         })
-    }
-}
-
-impl fmt::Display for MinimumAge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 

@@ -251,17 +251,12 @@ pub struct NodeProxy {
 }
 
 /// The address of a proxy, with its credentials kept apart: `Debug` prints only the address.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
+#[debug("{plain}")]
 pub struct ProxyAddress {
     /// `scheme://host[:port]`, as in the site.
     plain: String,
     account: Option<BasicCredentials>,
-}
-
-impl std::fmt::Debug for ProxyAddress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.plain)
-    }
 }
 
 /// The characters that are percent-encoded in the credentials of a URL: all characters except the

@@ -17,7 +17,6 @@ use http::header::RETRY_AFTER;
 use landfall_content::{BlobChain, BlobRead, VerifiedRead};
 use landfall_model::Limits;
 use landfall_model::report::Progress;
-use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -25,6 +24,7 @@ use tokio_rustls::TlsAcceptor;
 
 /// The state from which requests are answered. A reload creates a new state; requests in progress
 /// keep the old one.
+#[derive(derive_more::Deref)]
 pub(crate) struct ServerState {
     pub(crate) bundles: BundleCatalog,
     /// All content, in the order in which it is searched: bundles and bases, then generated
@@ -43,6 +43,7 @@ pub(crate) struct ServerState {
     pub(crate) guides: Option<NodeGuides>,
     /// `None` without a certificate: every address then accepts only plain http.
     pub(crate) tls: Option<TlsAcceptor>,
+    #[deref(forward)]
     pub(crate) context: Arc<ServerContext>,
 }
 
@@ -82,14 +83,6 @@ pub(crate) struct ServerContext {
     pub(crate) urls: Vec<String>,
     /// The ports of all addresses.
     pub(crate) ports: Vec<u16>,
-}
-
-impl Deref for ServerState {
-    type Target = ServerContext;
-
-    fn deref(&self) -> &ServerContext {
-        &self.context
-    }
 }
 
 impl ServerState {

@@ -14,14 +14,14 @@ use sigstore_verify::crypto::{
 };
 use sigstore_verify::trust_root::TrustedRoot;
 use sigstore_verify::types::HashAlgorithm;
-use std::fmt;
 use std::sync::{Arc, Once};
 
 pub use sigstore_tuf::error::Error as TufError;
 pub use sigstore_tuf::transport::{FetchFuture as TufFetch, Repository as TufRepository};
 
 /// A `trusted_root.json` that was checked.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("TrustRoot {{ .. }}")]
 pub(crate) struct TrustRoot {
     text: Arc<str>,
     root: Arc<TrustedRoot>,
@@ -89,12 +89,6 @@ impl PartialEq for TrustRoot {
 }
 
 impl Eq for TrustRoot {}
-
-impl fmt::Debug for TrustRoot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TrustRoot").finish_non_exhaustive()
-    }
-}
 
 // Newer trust roots from a TUF repository (theupdateframework.io). The caller fetches the files;
 // nothing here uses the network.

@@ -1,6 +1,7 @@
 //! Verified signatures of images, files and charts, as locks and reports contain them.
 
 use crate::file_signatures::SignedFile;
+use derive_more::Display;
 use landfall_model::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,22 +37,14 @@ pub struct VerifiedSignature {
 }
 
 /// The kinds of signers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display)]
 #[serde(rename_all = "lowercase")]
+#[display(rename_all = "lowercase")]
 pub enum SignerKind {
     /// A public key of the policy.
     Key,
     /// An identity in a certificate of Fulcio.
     Keyless,
-}
-
-impl fmt::Display for SignerKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SignerKind::Key => "key",
-            SignerKind::Keyless => "keyless",
-        })
-    }
 }
 
 impl VerifiedSignature {

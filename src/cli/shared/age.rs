@@ -4,7 +4,8 @@ use jiff::civil::Date;
 use std::str::FromStr;
 
 /// A number of days. A year has 365.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
+#[display("{text}")]
 pub(crate) struct Age {
     days: i32,
     text: String,
@@ -41,12 +42,6 @@ impl FromStr for Age {
             days,
             text: text.to_owned(),
         })
-    }
-}
-
-impl std::fmt::Display for Age {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.text)
     }
 }
 

@@ -12,7 +12,6 @@ use landfall_model::config::Site;
 use landfall_model::document::{open_input, read_input, utf16_units};
 use landfall_model::{Digest, PlatformRequest, TargetRegistry, has_host};
 use std::collections::BTreeSet;
-use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -26,31 +25,24 @@ const FILE_ENDINGS: [&str; 10] = [
 const SAMPLE_BYTES: u64 = 64 << 10;
 
 /// The kinds of input files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
 enum FileKind {
+    #[display("a manifest")]
     Manifest,
+    #[display("a site")]
     Site,
+    #[display("a lock")]
     Lock,
+    #[display("a push receipt")]
     Receipt,
+    #[display("a bundle")]
     Bundle,
     /// A list of images, with the name of its format.
+    #[display("a list of images")]
     List(&'static str),
     /// A text with conflict markers of git.
+    #[display("a file with merge conflicts")]
     Conflict,
-}
-
-impl fmt::Display for FileKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FileKind::Manifest => "a manifest",
-            FileKind::Site => "a site",
-            FileKind::Lock => "a lock",
-            FileKind::Receipt => "a push receipt",
-            FileKind::Bundle => "a bundle",
-            FileKind::List(_) => "a list of images",
-            FileKind::Conflict => "a file with merge conflicts",
-        })
-    }
 }
 
 impl FileKind {

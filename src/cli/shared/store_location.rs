@@ -6,24 +6,16 @@ use landfall_content::bucket::BucketLocation;
 use landfall_content::store::{DiskStore, ServedStore};
 use landfall_content::{BlobStore, VerifiedRead};
 use landfall_model::{LAYOUT_FILE, Limits};
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The location of a store.
+#[derive(derive_more::Display)]
 pub(crate) enum StoreLocation {
+    #[display("{}", _0.display())]
     Folder(PathBuf),
     /// A folder in an object store.
     Bucket(BucketLocation),
-}
-
-impl fmt::Display for StoreLocation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StoreLocation::Folder(dir) => dir.display().fmt(f),
-            StoreLocation::Bucket(location) => location.fmt(f),
-        }
-    }
 }
 
 impl StoreLocation {

@@ -27,11 +27,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ops::{Deref, DerefMut};
 
 /// The report of a verb: the run, and the members that the verb adds to the document.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, derive_more::Deref, derive_more::DerefMut)]
 pub(crate) struct VerbReport {
+    #[deref]
+    #[deref_mut]
     run: RunReport,
     members: Vec<ReportMember>,
 }
@@ -42,20 +43,6 @@ impl From<RunReport> for VerbReport {
             run,
             members: Vec::new(),
         }
-    }
-}
-
-impl Deref for VerbReport {
-    type Target = RunReport;
-
-    fn deref(&self) -> &RunReport {
-        &self.run
-    }
-}
-
-impl DerefMut for VerbReport {
-    fn deref_mut(&mut self) -> &mut RunReport {
-        &mut self.run
     }
 }
 

@@ -9,7 +9,6 @@ use landfall_item::LockedPackageSet;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::{Failure, Limits};
 use landfall_packages::yum::{Pool, read_base};
-use std::fmt;
 
 /// The result of a simulated installation on a node.
 #[derive(Debug, Default)]
@@ -79,11 +78,13 @@ pub(crate) fn simulate_install(
 }
 
 /// The packages that a node has.
-#[derive(Debug)]
+#[derive(Debug, derive_more::Display)]
 pub(crate) enum NodeList {
     /// A copy of its `/var/lib/dpkg/status`.
+    #[display("a dpkg status file")]
     Status(String),
     /// The output of its `rpm -qa`.
+    #[display("a list of RPM packages")]
     Rpms(String),
 }
 
@@ -125,15 +126,5 @@ impl NodeList {
                     .map(|error| format!("cannot be read: {error}; {help}"))
             }
         }
-    }
-}
-
-/// The kind of the list, for messages.
-impl fmt::Display for NodeList {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            NodeList::Status(_) => "a dpkg status file",
-            NodeList::Rpms(_) => "a list of RPM packages",
-        })
     }
 }

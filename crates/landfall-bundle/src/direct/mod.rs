@@ -46,6 +46,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 #[derive(Debug, Clone)]
 pub struct DirectBundle(Arc<DirectState>);
 
+#[derive(derive_more::Debug)]
+#[debug("{}", path.display())]
 struct DirectState {
     pub plan: Arc<PackPlan>,
     pub options: PackOptions,
@@ -91,12 +93,6 @@ struct Arrivals {
     pub here: HashSet<Digest>,
     /// Whether no more content arrives.
     pub closed: bool,
-}
-
-impl std::fmt::Debug for DirectState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.path.display())
-    }
 }
 
 impl DirectBundle {

@@ -12,7 +12,6 @@ use landfall_content::{
 };
 use landfall_model::{Descriptor, Digest, Limits, locked};
 use landfall_os::FileExt;
-use std::fmt;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -181,6 +180,8 @@ impl LocalStore for DirectBundle {
 // order; a frame is closed when all bytes up to its end are written.
 
 /// Writes the frames of one stored blob into the file of an unfinished bundle.
+#[derive(derive_more::Debug)]
+#[debug("StoredBlobWriter({} at {start})", descriptor.digest)]
 pub(super) struct StoredBlobWriter {
     bundle: Arc<DirectState>,
     descriptor: Descriptor,
@@ -228,16 +229,6 @@ impl StoredBlobWriter {
     fn failed(&self) -> impl FnOnce(io::Error) -> WriteError {
         let path = self.bundle.path.clone();
         move |source| WriteError::io("write", &path, source)
-    }
-}
-
-impl fmt::Debug for StoredBlobWriter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "StoredBlobWriter({} at {})",
-            self.descriptor.digest, self.start
-        )
     }
 }
 

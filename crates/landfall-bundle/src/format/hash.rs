@@ -2,11 +2,12 @@
 
 use landfall_model::{hex, serde_as_text, unhex};
 use sha2::{Digest as _, Sha256};
-use std::fmt;
 use std::str::FromStr;
 
 /// The SHA-256 of a frame or another part of a bundle, serialized as 64 hex digits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, derive_more::Display, derive_more::Debug)]
+#[display("{}", hex(_0))]
+#[debug("{self}")]
 pub struct FrameHash(pub(super) [u8; 32]);
 
 /// A zstd frame: its length in the file, and the SHA-256 of its bytes.
@@ -31,18 +32,6 @@ impl FrameRecord {
     /// The record of the frame with these bytes.
     pub(crate) fn of(bytes: &[u8]) -> FrameRecord {
         FrameRecord(bytes.len() as u32, FrameHash::of(bytes))
-    }
-}
-
-impl fmt::Display for FrameHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex(&self.0))
-    }
-}
-
-impl fmt::Debug for FrameHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 

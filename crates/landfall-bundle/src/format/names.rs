@@ -5,7 +5,6 @@ use landfall_model::report::EntryKind;
 use landfall_model::{Digest, Failure, INDEX_FILE, LAYOUT_FILE, parse_size};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -43,7 +42,8 @@ pub struct ItemName {
 }
 
 /// An item of the lock that is missing from a bundle, with the reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
+#[display("{} {}: {reason}", item.kind, item.name)]
 pub struct MissingItem {
     /// The item that is missing.
     pub item: ItemName,
@@ -51,12 +51,6 @@ pub struct MissingItem {
     pub digest: Option<Digest>,
     /// Why the item is missing.
     pub reason: String,
-}
-
-impl fmt::Display for MissingItem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}: {}", self.item.kind, self.item.name, self.reason)
-    }
 }
 
 // The names of the files of a bundle `B`: volumes `B.0001` … `B.0999`, the checksums
@@ -129,10 +123,13 @@ pub(crate) fn suffixed(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// The identity of a base, as the contents index of a delta records it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, derive_more::Display,
+)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum BaseName {
     /// A bundle, which may be a delta itself.
+    #[display("bundle {digest} (lock {lock})")]
     Bundle {
         /// The bundle digest: SHA-256 of its contents index.
         digest: Digest,
@@ -140,11 +137,13 @@ pub enum BaseName {
         lock: Digest,
     },
     /// A lock: the delta fits every receiver who has all content of the lock.
+    #[display("a bundle of lock {lock}")]
     Lock {
         /// The fingerprint of the lock.
         lock: Digest,
     },
     /// The receipt of a push to a registry.
+    #[display("content of lock {lock} at {registry}")]
     Receipt {
         /// Fingerprint of the lock that was pushed.
         lock: Digest,
@@ -153,18 +152,6 @@ pub enum BaseName {
         /// A repository of the registry for each omitted blob.
         repositories: BTreeMap<Digest, String>,
     },
-}
-
-impl fmt::Display for BaseName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BaseName::Bundle { digest, lock } => write!(f, "bundle {digest} (lock {lock})"),
-            BaseName::Lock { lock } => write!(f, "a bundle of lock {lock}"),
-            BaseName::Receipt { lock, registry, .. } => {
-                write!(f, "content of lock {lock} at {registry}")
-            }
-        }
-    }
 }
 
 // The size of volumes, as users write it.

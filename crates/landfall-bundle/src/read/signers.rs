@@ -8,21 +8,15 @@ use jiff::Timestamp;
 use landfall_model::Failure;
 use landfall_model::sign::{AllowedSigners, PublicKey, Signature};
 use std::collections::BTreeSet;
-use std::fmt;
 
 /// A signer whose signature of a bundle was verified.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
+#[display("{principals} ({key})")]
 pub struct BundleSigner {
     /// The principals of the key in the file of allowed signers.
     pub principals: String,
     /// The key of the signature.
     pub key: PublicKey,
-}
-
-impl fmt::Display for BundleSigner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.principals, self.key)
-    }
 }
 
 impl Bundle {

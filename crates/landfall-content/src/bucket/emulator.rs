@@ -23,7 +23,6 @@ use object_store::client::{
 };
 use object_store::gcp::GoogleCloudStorageBuilder;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
@@ -206,17 +205,12 @@ fn no_retries() -> RetryConfig {
     }
 }
 
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("EmulatorClient({actor})")]
 struct EmulatorClient {
     emulator: Emulator,
     actor: usize,
     hook: RequestHook,
-}
-
-impl fmt::Debug for EmulatorClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "EmulatorClient({})", self.actor)
-    }
 }
 
 impl HttpService for EmulatorClient {

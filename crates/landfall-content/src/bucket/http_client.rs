@@ -11,26 +11,20 @@ use landfall_model::unpoisoned;
 use object_store::client::{
     HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
 };
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Mutex;
 use std::task::{Context, Poll};
 use url::Url;
 
 /// The transport as an HTTP client of `object_store`.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("TransportClient")]
 pub(super) struct TransportClient(pub Transport);
 
 /// Marks a request whose response may be read slowly while its reader sends other requests to the
 /// same host: it must not hold a slot that those requests need.
 #[derive(Clone)]
 pub(super) struct SlowReader;
-
-impl fmt::Debug for TransportClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TransportClient")
-    }
-}
 
 impl HttpService for TransportClient {
     fn call<'a, 'b>(

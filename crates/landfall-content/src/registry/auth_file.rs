@@ -9,7 +9,6 @@ use landfall_model::{Failure, canonical_host, from_json};
 use landfall_os::home_folder;
 use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::io::AsyncWriteExt;
@@ -34,20 +33,14 @@ struct AuthConfig {
     creds_store: Option<String>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, derive_more::Debug)]
+#[debug("AuthEntry")]
 struct AuthEntry {
     auth: Option<String>,
     username: Option<String>,
     password: Option<String>,
     #[serde(alias = "identityToken")]
     identitytoken: Option<String>,
-}
-
-impl fmt::Debug for AuthEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // no fields: they are secrets
-        f.write_str("AuthEntry")
-    }
 }
 
 /// Returns the name of a helper, if there is one. In docker, the helper "" means the file itself.

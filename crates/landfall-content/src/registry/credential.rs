@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Credentials for a registry, with their source.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash, derive_more::Debug)]
+#[debug("{self}")]
 pub struct Credential {
     /// The secret that is sent to the registry.
     pub secret: RegistrySecret,
@@ -31,12 +32,6 @@ pub enum RegistrySecret {
     Basic(String, String),
     /// An OAuth2 refresh token (`identitytoken` of auth files).
     Identity(String),
-}
-
-impl fmt::Debug for Credential {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
 }
 
 impl fmt::Display for Credential {

@@ -7,12 +7,12 @@ use crate::WriteError;
 use landfall_model::Digest;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// The kind of a file that is removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, derive_more::Display)]
 #[serde(rename_all = "lowercase")]
+#[display(rename_all = "lowercase")]
 pub enum GarbageKind {
     /// A blob or a manifest.
     Blob,
@@ -20,16 +20,6 @@ pub enum GarbageKind {
     Unfinished,
     /// The journal of a partial file.
     Journal,
-}
-
-impl fmt::Display for GarbageKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            GarbageKind::Blob => "blob",
-            GarbageKind::Unfinished => "unfinished",
-            GarbageKind::Journal => "journal",
-        })
-    }
 }
 
 /// A file of the store that no lock needs.

@@ -23,11 +23,12 @@ const PREDICTION: u8 = 0;
 const FLUSH_BYTES: u64 = 4;
 
 /// The method by which a deflate stream is rebuilt from its plain bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, derive_more::Display)]
 pub(crate) enum RebuildMethod {
     /// An encoder that writes exactly the same stream.
     Replay(EncoderSpec),
     /// Tokens relative to a prediction.
+    #[display("unknown encoder")]
     Predict(PredictionSpec),
 }
 
@@ -43,15 +44,6 @@ impl RebuildMethod {
         match bytes.split_first()? {
             (&PREDICTION, rest) => PredictionSpec::from_bytes(rest).map(Self::Predict),
             _ => EncoderSpec::from_bytes(bytes).map(Self::Replay),
-        }
-    }
-}
-
-impl std::fmt::Display for RebuildMethod {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Replay(spec) => spec.fmt(f),
-            Self::Predict(_) => f.write_str("unknown encoder"),
         }
     }
 }

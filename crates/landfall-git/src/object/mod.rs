@@ -13,7 +13,8 @@ pub use self::tree::{EntryMode, TreeEntries, TreeEntry};
 // The ids, types and names of objects: an id is the SHA-1 of an object's header and content.
 
 /// The id of a git object.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Debug)]
+#[debug("{self}")]
 pub struct ObjectId([u8; ObjectId::BYTES]);
 
 impl ObjectId {
@@ -67,12 +68,6 @@ impl FromStr for ObjectId {
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for ObjectId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 

@@ -8,15 +8,15 @@ use landfall_model::{
 use landfall_signature::RuleSubject;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
-use std::fmt;
 use url::Url;
 
 const OCI: &str = "oci://";
 const HELM: &str = "helm+";
 
 /// The name of a chart: its repository, name and version.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, derive_more::Display)]
 #[serde(try_from = "String", into = "String")]
+#[display("{text}")]
 pub struct ChartName {
     text: String,
     /// The name as an image reference: `+` in the version becomes `_` in the tag.
@@ -284,12 +284,6 @@ impl TryFrom<String> for ChartName {
 impl From<ChartName> for String {
     fn from(name: ChartName) -> String {
         name.text
-    }
-}
-
-impl fmt::Display for ChartName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 

@@ -8,7 +8,6 @@ use crate::{ItemRequest, LocalPlace, PinPolicy, ResolveError, ResolveOutcome, Re
 use landfall_model::Digest;
 use landfall_model::document::SourceLocation;
 use landfall_model::sign::FileKey;
-use std::fmt;
 
 impl ItemRequest for FileRequest {
     type Name = String;
@@ -194,19 +193,10 @@ pub struct FileRequest {
 }
 
 /// The checksum of a file. `Display` formats it as in the lock.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
 pub enum Checksum {
     /// The digest of the file, written in the manifest.
     Digest(Digest),
     /// The URL of a checksum file.
     Sidecar(String),
-}
-
-impl fmt::Display for Checksum {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Checksum::Digest(digest) => digest.fmt(f),
-            Checksum::Sidecar(url) => f.write_str(url),
-        }
-    }
 }

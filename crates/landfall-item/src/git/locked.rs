@@ -8,7 +8,6 @@ use landfall_model::document::SourceSpan;
 use landfall_model::{Algorithm, Descriptor, Digest, has_userinfo, media_type};
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeSet;
-use std::fmt;
 use url::Url;
 
 /// A git repository in the lock.
@@ -56,8 +55,9 @@ pub struct LockedGitRepository {
 }
 
 /// A branch or tag of a locked repository.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, derive_more::Display)]
 #[serde(try_from = "String")]
+#[display("{name} {id}")]
 pub struct LockedGitRef {
     /// The full name, as in `refs/heads/main`.
     pub name: String,
@@ -273,12 +273,6 @@ impl TryFrom<String> for LockedGitSubmodule {
             name: name.to_owned(),
             commit: commit.parse()?,
         })
-    }
-}
-
-impl fmt::Display for LockedGitRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.name, self.id)
     }
 }
 

@@ -5,6 +5,7 @@ use super::locked::{LockedPackageSet, PackageSource};
 use crate::item_kind::meets_rules;
 use crate::text::FieldConflict;
 use crate::{ItemRequest, PinPolicy, ResolveError, ResolveOutcome, Resolver};
+use derive_more::Display;
 use landfall_content::BlobRead;
 use landfall_model::Digest;
 use landfall_model::document::SourceLocation;
@@ -314,8 +315,11 @@ pub enum MirrorsRequest {
 }
 
 /// The metadata with which packages are served on the other side of the air gap.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Display,
+)]
 #[serde(rename_all = "lowercase")]
+#[display(rename_all = "lowercase")]
 pub enum OfferedIndex {
     /// The signed metadata of the repositories, unchanged. Machines see all packages of the
     /// repositories, carried or not.
@@ -325,17 +329,9 @@ pub enum OfferedIndex {
     Trimmed,
 }
 
-impl fmt::Display for OfferedIndex {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            OfferedIndex::Signed => "signed",
-            OfferedIndex::Trimmed => "trimmed",
-        })
-    }
-}
-
 /// What is installed on a machine already.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Display)]
+#[display(rename_all = "lowercase")]
 pub enum MachineBase {
     /// Nothing is installed.
     None,
@@ -344,21 +340,11 @@ pub enum MachineBase {
     /// The packages that debootstrap installs by default, and those of the priority `standard`.
     Standard,
     /// The content of a dpkg status file.
+    #[display("status {}", Digest::sha256(_0.as_bytes()))]
     Status(Arc<str>),
     /// The output of `rpm -qa`.
+    #[display("rpms {}", Digest::sha256(_0.as_bytes()))]
     Rpms(Arc<str>),
-}
-
-impl fmt::Display for MachineBase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MachineBase::None => f.write_str("none"),
-            MachineBase::Minimal => f.write_str("minimal"),
-            MachineBase::Standard => f.write_str("standard"),
-            MachineBase::Status(text) => write!(f, "status {}", Digest::sha256(text.as_bytes())),
-            MachineBase::Rpms(text) => write!(f, "rpms {}", Digest::sha256(text.as_bytes())),
-        }
-    }
 }
 
 impl PackageSetRequest {

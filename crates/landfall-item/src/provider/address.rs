@@ -4,11 +4,11 @@
 
 use landfall_model::{Failure, Platform, is_repository_component, serde_as_text, split_optional};
 use serde::{Deserialize, Serialize, Serializer};
-use std::fmt;
 use std::str::FromStr;
 
 /// The source address of a provider, as in `registry.opentofu.org/hashicorp/aws`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, derive_more::Display)]
+#[display("{host}/{namespace}/{provider_type}")]
 pub struct ProviderAddress {
     /// The host of the provider registry, with the port if one is written.
     pub host: String,
@@ -38,17 +38,6 @@ impl FromStr for ProviderAddress {
     }
 }
 
-impl fmt::Display for ProviderAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ProviderAddress {
-            host,
-            namespace,
-            provider_type,
-        } = self;
-        write!(f, "{host}/{namespace}/{provider_type}")
-    }
-}
-
 /// Whether `text` is a namespace or a type.
 fn is_name(text: &str) -> bool {
     is_repository_component(text) && !text.contains('.')
@@ -75,8 +64,9 @@ fn is_port(text: &str) -> bool {
 
 /// The name of a version of a provider, as in
 /// `provider:registry.opentofu.org/hashicorp/aws:5.1.0`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, derive_more::Display)]
 #[serde(try_from = "String")]
+#[display("{text}")]
 pub struct ProviderName {
     text: String,
     /// The source address.
@@ -138,12 +128,6 @@ impl TryFrom<String> for ProviderName {
     }
 }
 
-impl fmt::Display for ProviderName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
 /// Whether `text` is a semantic version with three numbers.
 fn is_version(text: &str) -> bool {
     let (rest, build) = split_optional(text, '+');
@@ -168,7 +152,8 @@ fn is_identifiers(text: &str) -> bool {
 }
 
 /// A platform as providers name it, as in `linux_amd64`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, derive_more::Display)]
+#[display("{os}_{architecture}")]
 pub struct ProviderPlatform {
     /// The operating system, by Go's name.
     pub os: String,
@@ -204,12 +189,6 @@ impl From<&Platform> for ProviderPlatform {
             os: platform.os.clone(),
             architecture: platform.architecture.clone(),
         }
-    }
-}
-
-impl fmt::Display for ProviderPlatform {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}_{}", self.os, self.architecture)
     }
 }
 

@@ -10,7 +10,8 @@ use tokio::task::JoinError;
 ///
 /// A lock must be the same on every machine, so the text that it records names no mirror, redirect
 /// or time. The message for people names them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, derive_more::Display)]
+#[display("{message}")]
 pub struct ResolveError {
     /// The text for the lock.
     pub recorded: String,
@@ -84,12 +85,6 @@ impl ResolveError {
             message: one_line(&format!("{}; {next}", self.message)),
             ..self
         }
-    }
-}
-
-impl std::fmt::Display for ResolveError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
     }
 }
 

@@ -3,8 +3,7 @@
 use super::diagnostic::Diagnostic;
 use super::yaml_tree::YamlNode;
 use std::borrow::Cow;
-use std::fmt;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::rc::Rc;
 
 /// An input file and the tree of its values.
@@ -115,7 +114,8 @@ impl SourceSpan {
 // Positions in input files, for messages.
 
 /// A position in an input file; displayed as `file:line:column`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, derive_more::Display)]
+#[display("{file}:{line}:{column}")]
 pub struct SourceLocation {
     /// The file as the user named it.
     pub file: String,
@@ -125,16 +125,11 @@ pub struct SourceLocation {
     pub column: usize,
 }
 
-impl fmt::Display for SourceLocation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
-    }
-}
-
 /// A text with an index of its lines and characters, so that finding the positions of a million
 /// values does not count from the start each time.
-#[derive(Debug)]
+#[derive(Debug, derive_more::Deref)]
 pub struct LineIndex<'t> {
+    #[deref(forward)]
     text: Cow<'t, str>,
     /// The offset of the first byte of each line.
     starts: Vec<usize>,
@@ -185,14 +180,6 @@ impl<'t> LineIndex<'t> {
         let block = (at / BLOCK).min(self.blocks.len().saturating_sub(1));
         let counted = self.blocks.get(block).copied().unwrap_or_default();
         counted + characters(&self.text.as_bytes()[block * BLOCK..at])
-    }
-}
-
-impl Deref for LineIndex<'_> {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.text
     }
 }
 

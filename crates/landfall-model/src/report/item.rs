@@ -11,6 +11,8 @@ use std::fmt;
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
+#[derive(derive_more::Display)]
+#[display(rename_all = "lowercase")]
 pub enum EntryKind {
     /// A container image or another artifact of a registry.
     Image,
@@ -30,22 +32,6 @@ pub enum EntryKind {
     Provider,
     /// A variable of a manifest whose versions could not be looked up. It is not a lock entry.
     Variable,
-}
-
-impl fmt::Display for EntryKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            EntryKind::Image => "image",
-            EntryKind::File => "file",
-            EntryKind::Sidecar => "sidecar",
-            EntryKind::Referrer => "referrer",
-            EntryKind::Chart => "chart",
-            EntryKind::Package => "package",
-            EntryKind::Git => "git",
-            EntryKind::Provider => "provider",
-            EntryKind::Variable => "variable",
-        })
-    }
 }
 
 /// The outcome of a command for an item.

@@ -8,7 +8,6 @@ use crate::{Failure, Wildcards, split_optional};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
@@ -367,7 +366,7 @@ pub(super) fn matches_pattern_list(list: &str, text: &str) -> bool {
 const NAMESPACE: &str = "git";
 
 /// The keys, all from one file, that may sign commits and tags.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
 pub struct GitSigners(FileKey);
 
 impl GitSigners {
@@ -411,12 +410,6 @@ impl GitSigners {
     /// Whether `signature` has the format of the signatures that these keys make.
     pub fn may_check(&self, signature: &[u8]) -> bool {
         self.0.may_check(signature)
-    }
-}
-
-impl fmt::Display for GitSigners {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 

@@ -12,7 +12,6 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use minisign_verify as minisign;
-use std::fmt;
 use std::io::{self, Read};
 
 /// The namespace of OpenSSH signatures of files (ssh-keygen(1), `-Y sign`).
@@ -22,7 +21,8 @@ const NAMESPACE: &str = "file";
 const MAX_LEGACY_FILE: u64 = 64 << 20;
 
 /// A public key, or alternative public keys, for verifying signatures of files.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
+#[display("{}", self.names().join(" or "))]
 pub struct FileKey(FileKeyKind);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,12 +175,6 @@ impl FileKey {
                 Ok(key.to_string())
             }
         }
-    }
-}
-
-impl fmt::Display for FileKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.names().join(" or "))
     }
 }
 

@@ -9,7 +9,6 @@ use ring::signature::{
     RSA_PKCS1_2048_8192_SHA512, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
 };
 use sha2::{Digest, Sha256};
-use std::fmt;
 
 pub(super) const ED25519_KEY: &str = "ssh-ed25519";
 pub(super) const RSA_KEY: &str = "ssh-rsa";
@@ -23,7 +22,9 @@ const SK_ED25519_KEY: &str = "sk-ssh-ed25519@openssh.com";
 const SK_P256_KEY: &str = "sk-ecdsa-sha2-nistp256@openssh.com";
 
 /// A public key of OpenSSH.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash, derive_more::Display, derive_more::Debug)]
+#[display("{kind} {}", self.fingerprint())]
+#[debug("{self}")]
 pub struct PublicKey {
     /// The bytes that a `.pub` file contains in base64: the type, then the fields of that type.
     pub(super) blob: Vec<u8>,
@@ -189,18 +190,6 @@ impl PublicKey {
                     .ok()
             }
         }
-    }
-}
-
-impl fmt::Display for PublicKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.kind, self.fingerprint())
-    }
-}
-
-impl fmt::Debug for PublicKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 

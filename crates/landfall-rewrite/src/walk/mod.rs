@@ -12,7 +12,6 @@ use crate::text::{self, JoinedText, TextLines};
 use crate::yaml::{YamlDocument, YamlEntry, YamlNode, position_of, scalar_of, text_of, value_of};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fmt;
 
 pub(super) use self::collector::{
     DistantParts, HAS_PLACEHOLDER, ImageCandidate, ImageClaim, ReferenceCollector, is_list,
@@ -402,19 +401,11 @@ impl<'s> MappingContext<'s> {
 
 /// A step from a node to one below it. Every node is visited, so the steps become texts only where
 /// something is found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
 pub(super) enum NodeStep<'n> {
     Key(&'n str),
+    #[display("[{_0}]")]
     Item(usize),
-}
-
-impl fmt::Display for NodeStep<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NodeStep::Key(key) => f.write_str(key),
-            NodeStep::Item(at) => write!(f, "[{at}]"),
-        }
-    }
 }
 
 #[cfg(test)]

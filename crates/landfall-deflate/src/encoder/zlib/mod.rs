@@ -276,7 +276,8 @@ const BLOCK_TOKENS: usize = (1 << 15) - 1;
 const JUDGED_TOKENS: usize = 1 << 12;
 
 /// The program `gzip`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, derive_more::Display)]
+#[display("GNU gzip, level {level}")]
 pub(crate) struct GnuGzip {
     /// The level, 1 to 9.
     level: u8,
@@ -329,12 +330,6 @@ impl GnuGzip {
             distance_bits: 0,
         };
         Box::new(Engine::new(dialect, Effort::of_level(self.level), 15, 15))
-    }
-}
-
-impl fmt::Display for GnuGzip {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "GNU gzip, level {}", self.level)
     }
 }
 
