@@ -5,6 +5,7 @@ use super::pattern::EgressPattern;
 use landfall_item::lockfile::Endpoint;
 use landfall_model::document::nearest;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::SocketAddr;
@@ -134,20 +135,10 @@ fn host_and_port(row: &EgressHost) -> (String, u16) {
 /// Reads the hosts of a list that `--format json` or `--output json` printed. `None` for any other
 /// text.
 pub(crate) fn read_list(text: &str) -> Option<Vec<EgressHost>> {
-    #[derive(Deserialize)]
-    struct HostDocument {
-        hosts: Vec<EgressHost>,
-    }
-    #[derive(Deserialize)]
-    struct ReportHosts {
-        egress: HostDocument,
-    }
+    let document: Value = serde_json::from_str(text).ok()?;
     // the report of `--output json` has the list as one of its members
-    let report = serde_json::from_str(text).map(|report: ReportHosts| report.egress);
-    report
-        .or_else(|_| serde_json::from_str(text))
-        .ok()
-        .map(|list: HostDocument| list.hosts)
+    let list = document.get("egress").unwrap_or(&document);
+    Vec::deserialize(list.get("hosts")?).ok()
 }
 
 // The errors of `landfall egress`.

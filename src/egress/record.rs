@@ -7,6 +7,7 @@ use landfall_content::{WriteError, if_exists};
 use landfall_model::Failure;
 use landfall_model::report::HostUse;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -128,11 +129,8 @@ impl ContactRecord {
 
 /// Whether a newer release wrote the record.
 fn has_newer_format(bytes: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct RecordVersion {
-        version: u32,
-    }
-    serde_json::from_slice(bytes).is_ok_and(|RecordVersion { version }| version > 1)
+    let record = serde_json::from_slice(bytes);
+    record.is_ok_and(|record: Value| record["version"].as_u64() > Some(1))
 }
 
 /// Checks that a parsed record is the same after it was formatted and parsed again.

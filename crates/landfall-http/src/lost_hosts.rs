@@ -22,8 +22,9 @@ struct HostRecord {
     rounds: u32,
     /// The time at which the last round was counted. Requests that began earlier belong to it.
     counted: Option<Instant>,
-    /// The failed attempts since it last answered or asked a request to wait.
-    failing: Option<FailingSince>,
+    /// The first failed attempt since it last answered or asked a request to wait, and how many
+    /// there were.
+    failing: Option<(Instant, u32)>,
     /// When the host first asked a request to wait after its last answer.
     postponed_since: Option<Instant>,
     /// Whether requests are not repeated: three rounds failed, but perhaps each because of its
@@ -31,11 +32,6 @@ struct HostRecord {
     doubtful: bool,
     /// The error for all further requests, once the host is given up.
     given_up: Option<HttpError>,
-}
-
-struct FailingSince {
-    first: Instant,
-    attempts: u32,
 }
 
 impl LostHosts {
@@ -115,13 +111,10 @@ impl LostHosts {
         let mut hosts = self.hosts();
         let record = hosts.entry(host.to_owned()).or_default();
         // Time alone is not enough: a single long timeout may exceed `lost_after`.
-        let failing = record.failing.get_or_insert_with(|| FailingSince {
-            first: Instant::now(),
-            attempts: 0,
-        });
-        failing.attempts += 1;
-        let only_fails = failing.first.elapsed() >= limits.lost_after
-            && failing.attempts >= limits.attempts * limits.lost_rounds;
+        let (first, attempts) = record.failing.get_or_insert_with(|| (Instant::now(), 0));
+        *attempts += 1;
+        let only_fails = first.elapsed() >= limits.lost_after
+            && *attempts >= limits.attempts * limits.lost_rounds;
         // requests that began before the last round ended failed together with it
         if is_last && record.counted.is_none_or(|counted| counted <= began) {
             record.rounds += 1;

@@ -38,14 +38,9 @@ pub(super) struct ProxySignIn {
     first: Arc<tokio::sync::Mutex<()>>,
     /// The error of the refused account.
     refused: Mutex<Option<HttpError>>,
-    unanswered: Mutex<UnansweredTurns>,
-}
-
-/// The number of turns that ended without a response of the proxy, and the error of the last one.
-#[derive(Clone, Default)]
-struct UnansweredTurns {
-    count: u64,
-    last_error: Option<HttpError>,
+    /// The number of turns that ended without a response of the proxy, and the error of the last
+    /// one.
+    unanswered: Mutex<(u64, Option<HttpError>)>,
 }
 
 /// The longest wait for the request that tries the account.
@@ -68,7 +63,7 @@ impl ProxySignIn {
         let mut turn = None;
         if proxy.account.is_some() && !self.proven.load(Ordering::Acquire) {
             let began = Instant::now();
-            let before = locked(&self.unanswered).count;
+            let before = locked(&self.unanswered).0;
             // The request with the turn may be for a host that does not answer, so the waiting
             // requests continue without a turn after a timeout.
             turn = tokio::time::timeout(TURN_TIMEOUT, self.first.clone().lock_owned())
@@ -79,9 +74,9 @@ impl ProxySignIn {
                 waited = ?rounded(began.elapsed()),
                 "waited for the sign-in to the proxy"
             );
-            let after = locked(&self.unanswered).clone();
-            if after.count != before
-                && let Some(error) = after.last_error
+            let (after, last_error) = locked(&self.unanswered).clone();
+            if after != before
+                && let Some(error) = last_error
             {
                 return Err(error.at(url));
             }
@@ -111,8 +106,7 @@ impl ProxySignIn {
             ErrorKind::Proxy(_) => self.proven.store(true, Ordering::Release),
             ErrorKind::Network if had_turn => {
                 let mut unanswered = locked(&self.unanswered);
-                unanswered.count += 1;
-                unanswered.last_error = Some(error.clone());
+                *unanswered = (unanswered.0 + 1, Some(error.clone()));
             }
             _ => {}
         }

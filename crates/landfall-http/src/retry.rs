@@ -141,15 +141,9 @@ pub(super) fn bounded(time: Duration) -> Duration {
 /// The minimum time between two notices about one host.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// The requests that wait to be retried, by `host:port`.
+/// The number of requests that wait to be retried, by `host:port`, and when that was last shown.
 #[derive(Default)]
-pub(super) struct RetryNotices(Mutex<HashMap<String, RetriedHost>>);
-
-#[derive(Default)]
-struct RetriedHost {
-    waiting: usize,
-    shown: Option<Instant>,
-}
+pub(super) struct RetryNotices(Mutex<HashMap<String, (usize, Option<Instant>)>>);
 
 /// A guard that counts a request as waiting until the guard is dropped.
 pub(super) struct WaitingRequest<'a> {
@@ -158,13 +152,13 @@ pub(super) struct WaitingRequest<'a> {
 }
 
 impl RetryNotices {
-    fn hosts(&self) -> MutexGuard<'_, HashMap<String, RetriedHost>> {
+    fn hosts(&self) -> MutexGuard<'_, HashMap<String, (usize, Option<Instant>)>> {
         locked(&self.0)
     }
 
     /// Counts a request to `host` as waiting until the returned value is dropped.
     pub(super) fn wait<'a>(&'a self, host: &'a str) -> WaitingRequest<'a> {
-        self.hosts().entry(host.to_owned()).or_default().waiting += 1;
+        self.hosts().entry(host.to_owned()).or_default().0 += 1;
         WaitingRequest {
             notices: self,
             host,
@@ -176,17 +170,17 @@ impl RetryNotices {
     pub(super) fn line(&self, host: &str, error: &HttpError) -> Option<String> {
         let mut hosts = self.hosts();
         // every worker that fails at the host calls this, but people need only one line
-        let known = hosts.get_mut(host)?;
-        if known.shown.is_some_and(|shown| shown.elapsed() < INTERVAL) {
+        let (waiting, shown) = hosts.get_mut(host)?;
+        if shown.is_some_and(|shown| shown.elapsed() < INTERVAL) {
             return None;
         }
-        known.shown = Some(Instant::now());
+        *shown = Some(Instant::now());
         // a status says enough; the message may be long
         let reason = match error.status {
             Some(status) => status.to_string(),
             None => error.message().to_owned(),
         };
-        let requests = match known.waiting {
+        let requests = match waiting {
             1 => "1 request waiting".to_owned(),
             waiting => format!("{waiting} requests waiting"),
         };
@@ -197,8 +191,8 @@ impl RetryNotices {
 
 impl Drop for WaitingRequest<'_> {
     fn drop(&mut self) {
-        if let Some(known) = self.notices.hosts().get_mut(self.host) {
-            known.waiting -= 1;
+        if let Some((waiting, _)) = self.notices.hosts().get_mut(self.host) {
+            *waiting -= 1;
         }
     }
 }
@@ -346,7 +340,7 @@ mod tests {
         );
         drop(first);
         assert_eq!(retrying.line(host, &why), None);
-        retrying.hosts().get_mut(host).unwrap().shown = None;
+        retrying.hosts().get_mut(host).unwrap().1 = None;
         let why = HttpError::new(ErrorKind::Network, "cannot connect: connection refused");
         let line = "ghcr.io: cannot connect: connection refused, 1 request waiting to retry";
         assert_eq!(retrying.line(host, &why).unwrap(), line);

@@ -245,12 +245,9 @@ impl TransportConfig {
 /// local work such as the writing of git packs. Requests, bodies and pauses have time limits, so
 /// they end by themselves.
 #[derive(Debug, Clone, Default)]
-pub struct Activity(Arc<Counters>);
-
-#[derive(Debug, Default)]
-struct Counters {
-    busy: AtomicUsize,
-    ended: AtomicU64,
+pub struct Activity {
+    busy: Arc<AtomicUsize>,
+    ended: Arc<AtomicU64>,
 }
 
 /// Counts a request, a body, a pause or local work as under way until it is dropped.
@@ -268,7 +265,7 @@ pub struct ActivitySnapshot {
 impl Activity {
     /// Counts a request, a body, a pause or local work as under way until the guard is dropped.
     pub fn busy(&self) -> ActivityGuard {
-        self.0.busy.fetch_add(1, Ordering::Relaxed);
+        self.busy.fetch_add(1, Ordering::Relaxed);
         ActivityGuard(self.clone())
     }
 
@@ -276,15 +273,15 @@ impl Activity {
     /// them.
     pub fn snapshot(&self) -> ActivitySnapshot {
         ActivitySnapshot {
-            busy: self.0.busy.load(Ordering::Relaxed),
-            ended: self.0.ended.load(Ordering::Relaxed),
+            busy: self.busy.load(Ordering::Relaxed),
+            ended: self.ended.load(Ordering::Relaxed),
         }
     }
 }
 
 impl Drop for ActivityGuard {
     fn drop(&mut self) {
-        let Counters { busy, ended } = &*self.0.0;
+        let Activity { busy, ended } = &self.0;
         ended.fetch_add(1, Ordering::Relaxed);
         busy.fetch_sub(1, Ordering::Relaxed);
     }

@@ -5,6 +5,7 @@
 use landfall_model::report::EntryKind;
 use landfall_model::{LOCAL_PREFIX, has_host_characters, is_repository, is_tag};
 use percent_encoding::percent_decode_str;
+use serde::Deserialize;
 
 /// The folders of `landfall serve` below which files are available as HOST/PATH.
 const FILE_FOLDERS: [&str; 3] = ["/files/", "/apt/", "/yum/"];
@@ -17,7 +18,7 @@ const MAX_NAME: usize = 1024;
 const MAX_HOST: usize = 253 + ":65535".len();
 
 /// The name of what a request asks for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 pub struct RequestedName {
     /// The kind of item: an image (or another artifact of a registry), a file, a chart, a git
     /// repository or a provider.
@@ -26,6 +27,7 @@ pub struct RequestedName {
     /// stands in (`ns`), `app:v1` otherwise; the URL of a file; the path of anything else.
     pub name: String,
     /// The host that the client means, if the request says it.
+    #[serde(skip)]
     pub host: Option<String>,
 }
 

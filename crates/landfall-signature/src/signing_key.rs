@@ -14,8 +14,7 @@ use p256::ecdsa::{DerSignature, SigningKey};
 use p256::pkcs8::{DecodePrivateKey, EncodePublicKey};
 use rsa::sha2::{Digest as _, Sha256, Sha384, Sha512};
 use scrypt::Params;
-use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use sigstore_verify::crypto::{KeyAlgorithm, SigningScheme, VerificationKey};
 use sigstore_verify::types::{DerPublicKey, HashAlgorithm, SignatureBytes};
 use std::io::Read;
@@ -267,34 +266,6 @@ const MAX_MEMORY: u64 = 512 << 20;
 /// The maximum of scrypt's parameter `p`, which multiplies the time for deriving a key.
 const MAX_PARALLEL: u32 = 16;
 
-#[derive(Deserialize)]
-struct EncryptedKey {
-    kdf: KeyDerivation,
-    cipher: KeyCipher,
-    ciphertext: String,
-}
-
-#[derive(Deserialize)]
-struct KeyDerivation {
-    name: String,
-    params: ScryptCost,
-    salt: String,
-}
-
-#[derive(Deserialize)]
-struct ScryptCost {
-    #[serde(rename = "N")]
-    n: u64,
-    r: u32,
-    p: u32,
-}
-
-#[derive(Deserialize)]
-struct KeyCipher {
-    name: String,
-    nonce: String,
-}
-
 fn malformed() -> Failure {
     Failure::usage("it is damaged, or not encrypted in the format of cosign")
         .with_help("restore the file, or make a new key with `cosign generate-key-pair`")
@@ -327,33 +298,48 @@ pub(crate) fn decrypt(pem: &str, password: &[u8]) -> Result<Vec<u8>, Failure> {
         .filter(|line| !line.starts_with("-----"))
         .collect();
     let decode = |text: &str| STANDARD.decode(text).map_err(|_| malformed());
-    let EncryptedKey {
-        kdf,
-        cipher,
-        ciphertext,
-    } = serde_json::from_slice(&decode(&body)?).map_err(|_| malformed())?;
-    if kdf.name != "scrypt" || cipher.name != "nacl/secretbox" {
+    let document: Value = serde_json::from_slice(&decode(&body)?).map_err(|_| malformed())?;
+    let text = |at| {
+        document
+            .pointer(at)
+            .and_then(Value::as_str)
+            .ok_or_else(malformed)
+    };
+    let number = |at| {
+        document
+            .pointer(at)
+            .and_then(Value::as_u64)
+            .ok_or_else(malformed)
+    };
+    let small = |at| u32::try_from(number(at)?).map_err(|_| malformed());
+    if text("/kdf/name")? != "scrypt" || text("/cipher/name")? != "nacl/secretbox" {
         return Err(malformed());
     }
-    let nonce = <[u8; 24]>::try_from(decode(&cipher.nonce)?).map_err(|_| malformed())?;
+    let nonce = <[u8; 24]>::try_from(decode(text("/cipher/nonce")?)?).map_err(|_| malformed())?;
     let mut key = Key::default();
-    let params = scrypt_params(&kdf.params).ok_or_else(invalid_scrypt_parameters)?;
-    scrypt::scrypt(password, &decode(&kdf.salt)?, &params, &mut key).map_err(|_| malformed())?;
+    let (n, r, p) = (
+        number("/kdf/params/N")?,
+        small("/kdf/params/r")?,
+        small("/kdf/params/p")?,
+    );
+    let params = scrypt_params(n, r, p).ok_or_else(invalid_scrypt_parameters)?;
+    let salt = decode(text("/kdf/salt")?)?;
+    scrypt::scrypt(password, &salt, &params, &mut key).map_err(|_| malformed())?;
     XSalsa20Poly1305::new(&key)
-        .decrypt(&Nonce::from(nonce), &*decode(&ciphertext)?)
+        .decrypt(&Nonce::from(nonce), &*decode(text("/ciphertext")?)?)
         .map_err(|_| wrong_password())
 }
 
 /// The parameters, within limits: a key file could demand any amount of memory and time.
-fn scrypt_params(cost: &ScryptCost) -> Option<Params> {
+fn scrypt_params(n: u64, r: u32, p: u32) -> Option<Params> {
     // the table of N blocks, the p blocks to mix, and one block of working memory
-    let blocks = cost.n.checked_add(u64::from(cost.p) + 1)?;
-    let memory = blocks.checked_mul(u64::from(cost.r))?.checked_mul(128)?;
-    if !cost.n.is_power_of_two() || memory > MAX_MEMORY || cost.p > MAX_PARALLEL {
+    let blocks = n.checked_add(u64::from(p) + 1)?;
+    let memory = blocks.checked_mul(u64::from(r))?.checked_mul(128)?;
+    if !n.is_power_of_two() || memory > MAX_MEMORY || p > MAX_PARALLEL {
         return None;
     }
-    let log_n = u8::try_from(cost.n.trailing_zeros()).ok()?;
-    Params::new(log_n, cost.r, cost.p, 32).ok()
+    let log_n = u8::try_from(n.trailing_zeros()).ok()?;
+    Params::new(log_n, r, p, 32).ok()
 }
 
 #[cfg(test)]

@@ -11,24 +11,21 @@ use tokio::runtime::Builder;
 
 /// Decides which thread ends the process on Ctrl-C.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Interrupts(Arc<InterruptState>);
-
-#[derive(Debug, Default)]
-struct InterruptState {
+pub(crate) struct Interrupts {
     /// How long the verb may take to end after Ctrl-C, if it handles Ctrl-C itself.
-    grace: Mutex<Option<Duration>>,
-    is_ending: AtomicBool,
+    grace: Arc<Mutex<Option<Duration>>>,
+    is_ending: Arc<AtomicBool>,
 }
 
 impl Interrupts {
     fn grace(&self) -> MutexGuard<'_, Option<Duration>> {
-        locked(&self.0.grace)
+        locked(&self.grace)
     }
 
     /// Returns whether the caller is the first to end the process, and so the one that reports the
     /// result. On a busy machine the verb may end before the watching thread notices the signal.
     pub(crate) fn begin_end(&self) -> bool {
-        !self.0.is_ending.swap(true, Ordering::SeqCst)
+        !self.is_ending.swap(true, Ordering::SeqCst)
     }
 
     /// From now on, Ctrl-C calls `end`, which must end the process. While a verb handles Ctrl-C

@@ -105,10 +105,10 @@ impl BlobRead for Arriving<'_> {
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         let (arrivals, arrived) = &(self.0).0.arrivals;
-        let arrivals = unpoisoned(arrived.wait_while(locked(arrivals), |state| {
-            !state.closed && !state.here.contains(digest)
+        let arrivals = unpoisoned(arrived.wait_while(locked(arrivals), |(here, is_closed)| {
+            !*is_closed && !here.contains(digest)
         }));
-        if !arrivals.here.contains(digest) {
+        if !arrivals.0.contains(digest) {
             return Err(ContentError::missing(digest));
         }
         drop(arrivals);

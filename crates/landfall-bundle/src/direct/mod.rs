@@ -75,7 +75,8 @@ struct DirectState {
     /// The frames of the complete stored blobs, by the index of their entry.
     pub stored: Mutex<HashMap<usize, Vec<FrameRecord>>>,
     pub compressed_entries: Mutex<CompressedEntries>,
-    pub arrivals: (Mutex<Arrivals>, Condvar),
+    /// The content that is here, and whether no more arrives.
+    pub arrivals: (Mutex<(HashSet<Digest>, bool)>, Condvar),
 }
 
 /// The compressed entries that are written, in their order.
@@ -87,19 +88,11 @@ struct CompressedEntries {
     pub end: u64,
 }
 
-/// The content that has arrived and can be compressed.
-#[derive(Debug, Default)]
-struct Arrivals {
-    pub here: HashSet<Digest>,
-    /// Whether no more content arrives.
-    pub closed: bool,
-}
-
 impl DirectBundle {
     /// Declares that no more content arrives, so that [`DirectBundle::compress`] can return.
     pub fn close(&self) {
         // a thread that waits for content would otherwise wait forever
-        locked(&self.0.arrivals.0).closed = true;
+        locked(&self.0.arrivals.0).1 = true;
         self.0.arrivals.1.notify_all();
     }
 }

@@ -131,7 +131,7 @@ impl BlobStore for DirectBundle {
 
     fn mark_present(&self, descriptor: &Descriptor) {
         let digest = descriptor.digest.clone();
-        locked(&self.0.arrivals.0).here.insert(digest);
+        locked(&self.0.arrivals.0).0.insert(digest);
         self.0.arrivals.1.notify_all();
     }
 

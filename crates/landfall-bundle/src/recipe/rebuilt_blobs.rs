@@ -35,7 +35,9 @@ pub struct RebuiltBlobs {
     /// The maximum number of bytes of rebuilt blobs that are kept. A blob that is being read stays
     /// readable.
     limit: u64,
-    choice: Mutex<RecipeChoice>,
+    /// For each blob, the index of the chosen recipe among the recipes for that blob; and whether
+    /// nothing was added since the recipes were chosen.
+    choice: Mutex<(HashMap<Digest, usize>, bool)>,
     cache: Mutex<RebuiltCache>,
     turns: RebuildTurns,
 }
@@ -46,14 +48,6 @@ pub(super) struct KnownRecipe {
     /// The index of the entry with the recipe.
     entry_index: usize,
     pub(super) recipe: BlobRecipe,
-}
-
-/// For each blob, the index of the chosen recipe among the recipes for that blob.
-#[derive(Default)]
-struct RecipeChoice {
-    recipes: HashMap<Digest, usize>,
-    /// Whether nothing was added since the recipes were chosen.
-    is_complete: bool,
 }
 
 /// The rebuilt blobs, and the plain bytes of bases. Without those, many small recipes with the same
@@ -151,11 +145,12 @@ impl RebuiltBlobs {
             return Ok(None);
         };
         let mut choice = locked(&self.choice);
-        if !choice.is_complete {
-            self.choose(&mut choice.recipes)?;
-            choice.is_complete = true;
+        let (chosen, is_complete) = &mut *choice;
+        if !*is_complete {
+            self.choose(chosen)?;
+            *is_complete = true;
         }
-        Ok(choice.recipes.get(digest).map(|number| &recipes[*number]))
+        Ok(chosen.get(digest).map(|number| &recipes[*number]))
     }
 
     /// Chooses for each blob a recipe whose bases are available: as content, or from a recipe that
@@ -439,7 +434,7 @@ impl BaseWriter<'_> {
     pub fn finish(self) -> io::Result<()> {
         let file = Arc::new(self.out.finish_blob(&self.blob)?.finish()?);
         locked(&self.blobs.added).insert(self.blob.digest, file);
-        locked(&self.blobs.choice).is_complete = false;
+        locked(&self.blobs.choice).1 = false;
         Ok(())
     }
 }

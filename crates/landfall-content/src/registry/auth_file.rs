@@ -8,6 +8,7 @@ use landfall_http::TlsProfile;
 use landfall_model::{Failure, canonical_host, from_json};
 use landfall_os::home_folder;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -188,18 +189,16 @@ impl AuthFile {
                 )))
             };
         }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "PascalCase")]
-        struct HelperResponse {
-            username: String,
-            secret: String,
-        }
-        let answer: HelperResponse = from_json(text.as_bytes())
-            .map_err(|_| Failure::failed(format!("the output of {program} is invalid")))?;
-        let secret = match answer.username.as_str() {
+        let answer: Value = from_json(text.as_bytes()).unwrap_or_default();
+        let secret = match (answer["Username"].as_str(), answer["Secret"].as_str()) {
             // the user name of the helper protocol for an identity token
-            "<token>" => RegistrySecret::Identity(answer.secret),
-            _ => RegistrySecret::Basic(answer.username, answer.secret),
+            (Some("<token>"), Some(secret)) => RegistrySecret::Identity(secret.into()),
+            (Some(user), Some(secret)) => RegistrySecret::Basic(user.into(), secret.into()),
+            _ => {
+                return Err(Failure::failed(format!(
+                    "the output of {program} is invalid"
+                )));
+            }
         };
         Ok(Some(Credential {
             secret,

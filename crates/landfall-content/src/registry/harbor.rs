@@ -6,8 +6,7 @@ use landfall_http::{ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody
 use landfall_model::from_json;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName};
 use reqwest::{Method, StatusCode};
-use serde::Deserialize;
-use std::collections::BTreeMap;
+use serde_json::Value;
 
 impl RegistrySession {
     /// Whether the registry is Harbor, which answers `GET /api/v2.0/systeminfo` without an account.
@@ -23,7 +22,7 @@ impl RegistrySession {
             return false;
         };
         // other servers may answer any path with 200, so the body is checked for a key of Harbor
-        let document: Option<serde_json::Value> = from_json(&body).ok();
+        let document: Option<Value> = from_json(&body).ok();
         document.is_some_and(|document| document.get("auth_mode").is_some())
     }
 
@@ -78,15 +77,6 @@ impl RegistrySession {
     /// Returns the free bytes of a project's storage quota, or `None` if it has no limit or cannot
     /// be read.
     pub async fn free_quota(&self, project: &str) -> Option<u64> {
-        #[derive(Deserialize)]
-        struct Summary {
-            quota: Amounts,
-        }
-        #[derive(Deserialize)]
-        struct Amounts {
-            hard: BTreeMap<String, i64>,
-            used: BTreeMap<String, i64>,
-        }
         let url = self.harbor_url(&format!("projects/{project}/summary"), None);
         let request = HttpRequest::new(Method::GET, url.ok()?, RequestPurpose::Registry)
             // without this header, Harbor reads a name that consists of digits as an ID
@@ -100,14 +90,11 @@ impl RegistrySession {
             .bytes(self.transport.limits().document_bytes)
             .await
             .ok()?;
-        let quota = from_json::<Summary>(&body).ok()?.quota;
+        let summary: Value = from_json(&body).ok()?;
         // -1 means no limit
-        let hard = u64::try_from(*quota.hard.get("storage")?).ok()?;
-        let used = quota
-            .used
-            .get("storage")
-            .and_then(|used| u64::try_from(*used).ok())
-            .unwrap_or(0);
+        let hard = summary["quota"]["hard"]["storage"].as_u64()?;
+        let used = summary["quota"]["used"].as_object()?.get("storage");
+        let used = used.and_then(Value::as_u64).unwrap_or(0);
         Some(hard.saturating_sub(used))
     }
 

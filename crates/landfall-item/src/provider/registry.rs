@@ -33,18 +33,6 @@ struct OfferedVersions {
 }
 
 #[derive(Deserialize)]
-struct OfferedProviderVersion {
-    version: String,
-    platforms: Option<Vec<Value>>,
-}
-
-#[derive(Deserialize)]
-struct OfferedPlatform {
-    os: String,
-    arch: String,
-}
-
-#[derive(Deserialize)]
 struct PackageLocation {
     download_url: String,
     shasum: String,
@@ -127,20 +115,16 @@ impl<'r> ProviderRegistry<'r> {
 impl OfferedVersions {
     /// The platforms of each version. Entries and platforms of another form are skipped, since no
     /// request can name them.
-    fn by_version(self) -> BTreeMap<String, BTreeSet<ProviderPlatform>> {
-        let entries = self.versions.into_iter().flatten();
-        let entries = entries
-            .filter_map(|entry| serde_json::from_value::<OfferedProviderVersion>(entry).ok());
-        entries
-            .map(|entry| {
-                let platforms = entry.platforms.into_iter().flatten();
-                let platforms = platforms.filter_map(|platform| {
-                    let OfferedPlatform { os, arch } = serde_json::from_value(platform).ok()?;
-                    format!("{os}_{arch}").parse().ok()
-                });
-                (entry.version, platforms.collect())
-            })
-            .collect()
+    fn by_version(&self) -> BTreeMap<String, BTreeSet<ProviderPlatform>> {
+        let entries = self.versions.iter().flatten().filter_map(|entry| {
+            let platforms = Option::<Vec<Value>>::deserialize(&entry["platforms"]).ok()?;
+            let platforms = platforms.iter().flatten().filter_map(|platform| {
+                let (os, arch) = (platform["os"].as_str()?, platform["arch"].as_str()?);
+                format!("{os}_{arch}").parse().ok()
+            });
+            Some((entry["version"].as_str()?.to_owned(), platforms.collect()))
+        });
+        entries.collect()
     }
 }
 

@@ -11,6 +11,7 @@ use landfall_item::{LockedGitRepository, RequestedName};
 use landfall_model::report::EntryKind;
 use landfall_model::{ImageRef, has_host};
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, Read};
 
@@ -53,10 +54,10 @@ pub fn access_log_misses(
         let line = String::from_utf8_lossy(&bytes);
         if number == 1 && line.starts_with("{\"") {
             let mut text = line.to_string();
-            if let Some(document) = misses_document(&mut text, &mut log)? {
+            if let Some(names) = misses_document(&mut text, &mut log)? {
                 misses.recognized += 1;
-                for (at, miss) in document.misses.into_iter().enumerate() {
-                    misses.add(at + 1, miss.into(), registry, &mut seen);
+                for (at, miss) in names.into_iter().enumerate() {
+                    misses.add(at + 1, miss, registry, &mut seen);
                 }
                 return Ok(misses);
             }
@@ -169,40 +170,19 @@ fn url_coverage(url: &str, inventory: &Inventory<'_>) -> LockCoverage {
     }
 }
 
-/// The document at `/misses.json`.
-#[derive(Deserialize)]
-struct MissesDocument {
-    misses: Vec<NamedMiss>,
-}
-
-#[derive(Deserialize)]
-struct NamedMiss {
-    kind: EntryKind,
-    name: String,
-}
-
-impl From<NamedMiss> for RequestedName {
-    fn from(miss: NamedMiss) -> RequestedName {
-        RequestedName {
-            kind: miss.kind,
-            name: miss.name,
-            host: None,
-        }
-    }
-}
-
 /// Reads the rest of the log as the document at `/misses.json`, if its first line is the start of
-/// that document.
+/// that document, and returns its names.
 fn misses_document(
     text: &mut String,
     log: &mut impl BufRead,
-) -> io::Result<Option<MissesDocument>> {
+) -> io::Result<Option<Vec<RequestedName>>> {
     if !text.contains("\"misses\"") && !text.starts_with("{\"dropped\"") {
         return Ok(None);
     }
     let room = MAX_DOCUMENT.saturating_sub(text.len()) as u64;
     log.take(room).read_to_string(text)?;
-    Ok(serde_json::from_str(text).ok())
+    let document: Option<Value> = serde_json::from_str(text).ok();
+    Ok(document.and_then(|document| Vec::deserialize(document.get("misses")?).ok()))
 }
 
 /// The target of the request in a line, and whether it was answered with 404.

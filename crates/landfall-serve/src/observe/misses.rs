@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The maximum number of names in the list. A name has at most 1 KiB.
 const MAX_NAMES: usize = 500;
@@ -29,13 +30,10 @@ pub(crate) struct Miss {
 /// The misses since the start of the server. Its memory is bounded: the name that was asked for
 /// least recently makes room for a new one.
 #[derive(Default)]
-pub(crate) struct MissList(Mutex<Misses>);
-
-#[derive(Default)]
-struct Misses {
-    by_name: BTreeMap<RequestedName, Miss>,
+pub(crate) struct MissList {
+    by_name: Mutex<BTreeMap<RequestedName, Miss>>,
     /// The number of names that made room for others.
-    dropped: u64,
+    dropped: AtomicU64,
 }
 
 impl MissList {
@@ -47,15 +45,15 @@ impl MissList {
         client: IpAddr,
         now: Timestamp,
     ) {
-        let mut misses = locked(&self.0);
-        if !misses.by_name.contains_key(&requested) && misses.by_name.len() >= MAX_NAMES {
-            let oldest = misses.by_name.iter().min_by_key(|(_, miss)| miss.last);
+        let mut misses = locked(&self.by_name);
+        if !misses.contains_key(&requested) && misses.len() >= MAX_NAMES {
+            let oldest = misses.iter().min_by_key(|(_, miss)| miss.last);
             if let Some(name) = oldest.map(|(name, _)| name.clone()) {
-                misses.by_name.remove(&name);
-                misses.dropped += 1;
+                misses.remove(&name);
+                self.dropped.fetch_add(1, Ordering::Relaxed);
             }
         }
-        let miss = misses.by_name.entry(requested).or_insert_with(|| Miss {
+        let miss = misses.entry(requested).or_insert_with(|| Miss {
             path: path.to_owned(),
             count: 0,
             first: now,
@@ -73,11 +71,11 @@ impl MissList {
     /// Returns the misses, those with most requests first, and the number of names that were
     /// dropped.
     pub(crate) fn list(&self) -> (Vec<(RequestedName, Miss)>, u64) {
-        let misses = locked(&self.0);
-        let mut list: Vec<_> = misses.by_name.clone().into_iter().collect();
+        let misses = locked(&self.by_name);
+        let mut list: Vec<_> = misses.clone().into_iter().collect();
         // stable: equal counts stay in the order of names
         list.sort_by_key(|(_, miss)| Reverse(miss.count));
-        (list, misses.dropped)
+        (list, self.dropped.load(Ordering::Relaxed))
     }
 }
 

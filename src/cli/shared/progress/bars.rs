@@ -10,12 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Draws one progress bar at a time.
 #[derive(Default)]
-pub(super) struct BarProgress(Mutex<Option<DrawnBar>>);
-
-struct DrawnBar {
-    drawn: ProgressBar,
-    meter: Arc<Mutex<PhaseMeter>>,
-}
+pub(super) struct BarProgress(Mutex<Option<(ProgressBar, Arc<Mutex<PhaseMeter>>)>>);
 
 // The item name uses the space after the figures.
 const KNOWN: &str = "{figures} {wide_msg}";
@@ -35,9 +30,9 @@ impl BarProgress {
         change: impl FnOnce(&mut PhaseMeter) -> T,
         draw: impl FnOnce(&ProgressBar, T),
     ) {
-        if let Some(bar) = &*locked(&self.0) {
-            let changed = change(&mut locked(&bar.meter));
-            draw(&bar.drawn, changed);
+        if let Some((drawn, meter)) = &*locked(&self.0) {
+            let changed = change(&mut locked(meter));
+            draw(drawn, changed);
         }
     }
 }
@@ -72,7 +67,7 @@ impl Progress for BarProgress {
         // Without a tick, the bar would not be redrawn during a stall, and so could not show how
         // long nothing was received.
         drawn.enable_steady_tick(Duration::from_millis(200));
-        *locked(&self.0) = Some(DrawnBar { drawn, meter });
+        *locked(&self.0) = Some((drawn, meter));
     }
 
     fn bytes(&self, count: u64) {
@@ -113,14 +108,14 @@ impl Progress for BarProgress {
 
     fn note(&self, line: &str) {
         match &*locked(&self.0) {
-            Some(bar) => bar.drawn.suspend(|| say(line)),
+            Some((drawn, _)) => drawn.suspend(|| say(line)),
             None => say(line),
         }
     }
 
     fn end(&self) {
-        if let Some(bar) = locked(&self.0).take() {
-            bar.drawn.finish_and_clear();
+        if let Some((drawn, _)) = locked(&self.0).take() {
+            drawn.finish_and_clear();
         }
     }
 }

@@ -496,15 +496,10 @@ impl ValueMerger<'_> {
             self.merged.paths.push(self.dotted_path());
         }
         // inserted from the last position to the first, so that the earlier positions stay valid
-        let runs = merge
-            .inserted
-            .chunk_by(|one, other| one.before == other.before);
+        let runs = merge.inserted.chunk_by(|one, other| one.1 == other.1);
         for run in runs.rev() {
-            let before = run[0].before;
-            let items: Vec<Value> = run
-                .iter()
-                .map(|insertion| new[insertion.item].clone())
-                .collect();
+            let before = run[0].1;
+            let items: Vec<Value> = run.iter().map(|(item, _)| new[*item].clone()).collect();
             self.edits.add_items(sequence, before, &items)?;
             all.splice(before..before, items);
         }

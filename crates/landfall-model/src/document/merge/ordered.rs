@@ -9,8 +9,10 @@ use crate::redaction::redact_urls;
 /// their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OrderedMerge {
-    /// The insertions, in the order of the new list.
-    pub(super) inserted: Vec<Insertion>,
+    /// The items of the new list that are inserted into the old one, in the order of the new list:
+    /// the number of the item, and the number of the old item before which it is inserted, or the
+    /// length of the old list.
+    pub(super) inserted: Vec<(usize, usize)>,
     /// Old items that get another text, by their number in the old list.
     pub(super) changed: Vec<(usize, String)>,
 }
@@ -27,15 +29,6 @@ pub(super) enum OrderedConflict<'i> {
         /// The new command with the same identity.
         new: &'i str,
     },
-}
-
-/// An item of the new list that is inserted into the old one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Insertion {
-    /// The number of the item in the new list.
-    pub(super) item: usize,
-    /// The number of the old item before which it is inserted, or the length of the old list.
-    pub(super) before: usize,
 }
 
 /// Whether the order of the list `key` matters: commands run one after the other, and mirrors are
@@ -79,10 +72,8 @@ pub(super) fn merge_ordered<'i>(
             return Err(OrderedConflict::Order);
         }
         let next = pairs.iter().find(|(_, other)| *other > item);
-        merge.inserted.push(Insertion {
-            item,
-            before: next.map_or(old.len(), |(at, _)| *at),
-        });
+        let before = next.map_or(old.len(), |(at, _)| *at);
+        merge.inserted.push((item, before));
     }
     Ok(merge)
 }
@@ -249,8 +240,8 @@ mod tests {
         for (place, text) in &merge.changed {
             list[*place].clone_from(text);
         }
-        for insertion in merge.inserted.iter().rev() {
-            list.insert(insertion.before, new[insertion.item].to_owned());
+        for &(item, before) in merge.inserted.iter().rev() {
+            list.insert(before, new[item].to_owned());
         }
         Some(list)
     }
