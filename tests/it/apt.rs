@@ -315,7 +315,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
     let index = |root: &std::path::Path| root.join("main/binary-amd64/Packages.xz");
     let by_hash = |root: &std::path::Path| {
         let bytes = fs::read(index(root)).unwrap();
-        let hex = crate::support::images::sha256(&bytes).replace("sha256:", "");
+        let hex = crate::support::images::sha256_hex(&bytes);
         root.join("main/binary-amd64/by-hash/SHA256").join(hex)
     };
     let signed = |up: &AptUpstream, change: &dyn Fn(&str) -> String| {

@@ -3,7 +3,7 @@
 
 use crate::support::charts::{Chart, HELM_CHART, HELM_CONFIG};
 use crate::support::faults::{Content, Faults};
-use crate::support::images::{OCI_MANIFEST, sha256};
+use crate::support::images::{OCI_MANIFEST, sha256_hex};
 use crate::support::library::{ItemRequests, MergedManifest, load_manifests};
 use crate::support::package_stand_in::{PackageStandIn, put_keys};
 use crate::support::{Place, apt, need, yum};
@@ -80,7 +80,7 @@ fn add(content: &mut Content, wanted: &MergedManifest) {
     let path = |url: &str| format!("/files/{}", url.split_once("://").unwrap().1);
     for file in &wanted.requests.files {
         let bytes = file.url.as_bytes().to_vec();
-        let sum = sha256(&bytes).replace("sha256:", "");
+        let sum = sha256_hex(&bytes);
         if let Some(sidecar) = file
             .checksum
             .as_ref()

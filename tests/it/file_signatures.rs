@@ -1,6 +1,6 @@
 //! Signatures of files: mirrored unchanged, and verified with a given key when the file is locked.
 
-use crate::support::images::sha256;
+use crate::support::images::sha256_hex;
 use crate::support::peers::{Server, file_server};
 use crate::support::{Place, need, run};
 use serde_json::Value;
@@ -25,10 +25,7 @@ impl Signed {
     fn new(content: &[u8]) -> Signed {
         let place = Place::new();
         place.write("www/tool", content);
-        place.write(
-            "www/SHA256SUMS",
-            format!("{}  tool\n", sha256(content).replace("sha256:", "")),
-        );
+        place.write("www/SHA256SUMS", format!("{}  tool\n", sha256_hex(content)));
         place.write(
             "www/tool.pem",
             "-----BEGIN CERTIFICATE-----\nMAo=\n-----END CERTIFICATE-----\n",

@@ -1,7 +1,7 @@
 //! Locking: kept pins, moved tags, missing platforms, checksums of files.
 
 use crate::support::faults::{Fault, FaultKind, RequestKind, Rig};
-use crate::support::images::{noise, sha256};
+use crate::support::images::{noise, sha256, sha256_hex};
 use crate::support::library::{Algorithm, Digest};
 use crate::support::peers::{Server, file_server, own_registry};
 use crate::support::{Images, Place, need};
@@ -602,7 +602,7 @@ fn the_only_digest_next_to_a_file_applies_whatever_name_it_has() {
 fn checksums_of_files_are_read_from_files_lists_and_literals() {
     let place = Place::new();
     let content = noise(7, 5000);
-    let hex = sha256(&content).replace("sha256:", "");
+    let hex = sha256_hex(&content);
     let sha512 = Digest::compute(Algorithm::Sha512, &content);
     for name in [
         "bare", "named", "list", "plain", "literal", "long", "wrong", "page", "text",

@@ -3,7 +3,9 @@
 
 use crate::support::free_port;
 use crate::support::http::{get, manifest, put_blob, put_manifest, request};
-use crate::support::images::{DOCKER_MANIFEST, OCI_INDEX, OCI_MANIFEST, digest, noise, sha256};
+use crate::support::images::{
+    DOCKER_MANIFEST, OCI_INDEX, OCI_MANIFEST, digest, hex, noise, sha256,
+};
 use crate::support::peers::{Server, skopeo, skopeo_push, skopeo_raw};
 use crate::support::{Guard, Images, Place, landfall_serve, need, run, wait_for};
 use serde_json::{Value, json};
@@ -284,10 +286,7 @@ fn single_posts_mounts_and_sha512_are_accepted_and_wrong_digests_refused() {
         post(&format!("?mount={}&from=b", sha256(b"none")), b"").status,
         202
     );
-    let hex: String = Sha512::digest(b"long")
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex = hex(&Sha512::digest(b"long"));
     let long = format!("sha512:{hex}");
     for begin in ["", "?digest-algorithm=sha512"] {
         // without `digest-algorithm`, the algorithm is known only at the end

@@ -3,7 +3,7 @@
 
 use crate::support::charts::{Chart, Upstream};
 use crate::support::http::{get, manifest, request};
-use crate::support::images::{noise, sha256};
+use crate::support::images::{noise, sha256, sha256_hex};
 use crate::support::peers::{Server, docker_registry, file_server, own_registry};
 use crate::support::{Place, landfall_serve, need, wait_for};
 use serde_json::{Value, json};
@@ -34,10 +34,7 @@ impl Site {
         for version in ["v1", "v2"] {
             let tool = content(version);
             place.write(&format!("www/{version}/tool"), &tool);
-            place.write(
-                &format!("www/{version}/tool.sha256"),
-                sha256(&tool).replace("sha256:", ""),
-            );
+            place.write(&format!("www/{version}/tool.sha256"), sha256_hex(&tool));
             let manifest = format!(
                 "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: tools}}\nfiles:\n\
                  - {{url: \"https://dl.example/{version}/tool\", checksum: \"${{url}}.sha256\", \
@@ -135,7 +132,7 @@ fn files_are_served_from_a_registry() {
         "the file under its original URL"
     );
     let sum = request("GET", &server.address, "/other/v1.sha256", &own, b"");
-    assert_eq!(sum.text(), sha256(&tool).replace("sha256:", ""));
+    assert_eq!(sum.text(), sha256_hex(&tool));
     for (range, part) in [
         ("bytes=1048570-1048590", &tool[1_048_570..1_048_591]),
         ("bytes=-5", &tool[2_499_995..]),

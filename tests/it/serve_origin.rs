@@ -2,7 +2,7 @@
 //! files and images work if DNS maps these names to the server.
 
 use crate::support::http::{ACCEPT, get, request};
-use crate::support::images::{noise, sha256};
+use crate::support::images::{noise, sha256_hex};
 use crate::support::peers::{Server, nginx_with, own_registry, skopeo};
 use crate::support::pki::Authority;
 use crate::support::{Images, Place, free_port, landfall_serve, need, run};
@@ -43,7 +43,6 @@ struct Worker {
 impl Worker {
     fn new() -> Worker {
         let place = Place::new();
-        let hex = |content: &[u8]| sha256(content).replace("sha256:", "");
         for (at, arch) in ["amd64", "arm64"].into_iter().enumerate() {
             let at = at as u64 * 10;
             let cni = format!("cni-plugins-linux-{arch}-v1.9.1.tgz");
@@ -52,7 +51,7 @@ impl Worker {
             place.write(&format!("{below}/{cni}"), &content);
             place.write(
                 &format!("{below}/{cni}.sha256"),
-                format!("{}  {cni}\n", hex(&content)),
+                format!("{}  {cni}\n", sha256_hex(&content)),
             );
             let crictl = format!("crictl-v1.33.0-linux-{arch}.tar.gz");
             let below = "www/stored/kubernetes-sigs/cri-tools/releases/download/v1.33.0";
@@ -60,13 +59,13 @@ impl Worker {
             place.write(&format!("{below}/{crictl}"), &content);
             place.write(
                 &format!("{below}/{crictl}.sha256"),
-                format!("{}\n", hex(&content)),
+                format!("{}\n", sha256_hex(&content)),
             );
             for (more, binary) in ["kubelet", "kubeadm", "kubectl"].into_iter().enumerate() {
                 let path = format!("www/stored/release/v1.33.4/bin/linux/{arch}/{binary}");
                 let content = noise(at + 2 + more as u64, 1_200_000);
                 place.write(&path, &content);
-                place.write(&format!("{path}.sha256"), hex(&content));
+                place.write(&format!("{path}.sha256"), sha256_hex(&content));
             }
         }
         let root = place.path("www");

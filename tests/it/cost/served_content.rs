@@ -6,13 +6,12 @@ use crate::support::Place;
 use crate::support::apt::{AptUpstream, deb};
 use crate::support::charts::{Chart, Upstream};
 use crate::support::http::{put_blob, request};
-use crate::support::images::{OCI_MANIFEST, noise, sha256};
+use crate::support::images::{OCI_MANIFEST, hex, noise, sha256};
 use crate::support::peers::file_server;
 use crate::support::providers::ProviderFiles;
 use crate::support::yum::YumUpstream;
 use landfall_item::zip_package;
 use serde_json::json;
-use std::fmt::Write as _;
 
 /// How many tags the repository `tags` gets.
 const TAGS: usize = 2_000;
@@ -70,12 +69,7 @@ impl ServedContent {
 
     fn add_chart(&mut self) {
         let up = Upstream::new();
-        let text: String = noise(2, LARGE / 2)
-            .iter()
-            .fold(String::new(), |mut text, byte| {
-                let _ = write!(text, "{byte:02x}");
-                text
-            });
+        let text = hex(&noise(2, LARGE / 2));
         up.repository(&[Chart::new("app", "1.0.0", "", &[("files/large", &text)])]);
         let chart = json!([{"repo": up.repo(), "name": "app", "version": "1.0.0"}]);
         up.manifest(&chart, "");

@@ -2,6 +2,7 @@
 //! from a bundle. landfall's verdicts are compared with cosign's.
 
 use super::cosign::COSIGN;
+use crate::support::images::sha256_hex;
 use crate::support::peers::{Server, file_server};
 use crate::support::programs::go_install;
 use crate::support::signed_files::LogSearch;
@@ -301,10 +302,7 @@ fn a_signed_checksum_file_proves_the_files_that_it_lists() {
     let place = &publisher.place;
     let signer = ImageSigner::with_key();
     place.write("one.pub", signer.public_pem());
-    let sums = |content: &[u8]| {
-        let digest = crate::support::images::sha256(content);
-        format!("{}  tool\n", digest.replace("sha256:", ""))
-    };
+    let sums = |content: &[u8]| format!("{}  tool\n", sha256_hex(content));
     let fields = "checksum: \"AT/checksums.txt\"";
     place.write("www/checksums.txt", sums(CONTENT));
     let signature = signer.file_signature(sums(CONTENT).as_bytes());

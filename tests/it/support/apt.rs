@@ -2,7 +2,7 @@
 //! new key. Also an apt with its own folders.
 
 use super::charts::Signer;
-use super::images::sha256;
+use super::images::sha256_hex;
 use super::package_sets::{packages, sorted};
 use super::peers::Server;
 use super::peers::file_server;
@@ -149,7 +149,7 @@ impl AptUpstream {
         }
         for ending in ["", ".gz", ".xz"] {
             let bytes = fs::read(root.join(format!("{name}{ending}"))).unwrap();
-            let hex = sha256(&bytes).replace("sha256:", "");
+            let hex = sha256_hex(&bytes);
             fs::write(root.join("by-hash/SHA256").join(hex), bytes).unwrap();
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Place;
 use super::apt::AptUpstream;
-use super::images::sha256;
+use super::images::sha256_hex;
 use super::library::MergedManifest;
 use super::yum::YumUpstream;
 use std::collections::BTreeSet;
@@ -104,7 +104,7 @@ impl PackageStandIn {
         let path = format!("pool/{name}.deb");
         self.place().write(&format!("up/r/{path}"), &bytes);
         let size = bytes.len();
-        let digest = sha256(bytes.as_bytes()).replace("sha256:", "");
+        let digest = sha256_hex(bytes.as_bytes());
         format!(
             "Package: {name}\nVersion: {version}\nArchitecture: amd64\nPriority: required\nFilename: {path}\nSize: {size}\n\
              SHA256: {digest}\nDescription: a test\n\n"

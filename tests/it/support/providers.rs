@@ -1,7 +1,7 @@
 //! A provider registry of OpenTofu and Terraform: the files with which a web server acts as one.
 
 use super::Place;
-use super::images::sha256;
+use super::images::{sha256, sha256_hex};
 use landfall_item::zip_package;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ impl ProviderFiles {
 
     /// Publishes an archive.
     pub fn put(&mut self, version: &str, platform: &str, archive: &[u8]) {
-        let shasum = sha256(archive).replace("sha256:", "");
+        let shasum = sha256_hex(archive);
         let file = format!("files/terraform-provider-random_{version}_{platform}.zip");
         self.place.write(&format!("www/{file}"), archive);
         let location = json!({"download_url": format!("/{file}"), "shasum": shasum});

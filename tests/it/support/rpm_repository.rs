@@ -7,8 +7,8 @@
 //! `createrepo_c` also omits files outside `/etc` and the folders of programs from the primary
 //! index.
 
+use super::images::sha256_hex;
 use flate2::{Compression, write::GzEncoder};
-use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
@@ -50,14 +50,6 @@ fn lines(packages: &str) -> impl Iterator<Item = Line<'_>> {
                 relations: relations.collect(),
             }
         })
-}
-
-/// The digest of `bytes`, in hex.
-pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }
 
 fn escaped(text: &str) -> String {
@@ -109,7 +101,7 @@ pub fn primary(packages: &str) -> String {
             relations,
         } = line;
         let file = format!("{name}-{version}-{release}.{arch}.rpm");
-        let digest = sha256(file.as_bytes());
+        let digest = sha256_hex(file.as_bytes());
         let _ = write!(
             text,
             "<package type=\"rpm\"><name>{name}</name><arch>{arch}</arch><version epoch=\"{epoch}\" ver=\"{version}\" \
@@ -161,7 +153,7 @@ fn filelists(packages: &str) -> String {
         relations,
     } in lines(packages)
     {
-        let digest = sha256(format!("{name}-{version}-{release}.{arch}.rpm").as_bytes());
+        let digest = sha256_hex(format!("{name}-{version}-{release}.{arch}.rpm").as_bytes());
         let _ = write!(
             text,
             "<package pkgid=\"{digest}\" name=\"{name}\" arch=\"{arch}\"><version epoch=\"{epoch}\" ver=\"{version}\" \
@@ -221,7 +213,7 @@ pub fn write_indexes(folder: &Path, indexes: &[(&str, &str, Vec<u8>, &str)]) {
             .to_owned();
     for (kind, name, packed, text) in indexes {
         std::fs::write(repodata.join(name), packed).unwrap();
-        let [digest, open] = [&packed[..], text.as_bytes()].map(sha256);
+        let [digest, open] = [&packed[..], text.as_bytes()].map(sha256_hex);
         let _ = write!(
             repomd,
             "<data type=\"{kind}\"><checksum type=\"sha256\">{digest}</checksum><open-checksum type=\"sha256\">{open}\

@@ -1,5 +1,6 @@
 //! Signatures of files as `cosign sign-blob` writes them, and a stand-in for the search of Rekor.
 
+use super::images::hex;
 use super::sigstore::{
     BUNDLE, ImageSigner, SIGNED_AT, Sigstore, Tampering, base64, hashedrekord, pem, raw_sha256,
 };
@@ -64,11 +65,7 @@ impl Sigstore {
 
     /// An entry as Rekor's search returns it.
     fn found_entry(&self, body: &str) -> Value {
-        let id: String = self
-            .log_id()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let id = hex(&self.log_id());
         let body = base64(body);
         let promise = self.promise(&body);
         json!({

@@ -1,7 +1,7 @@
 //! Signatures of images in the formats of cosign: with keys, or with certificates and log entries
 //! of a stand-in for Sigstore's services.
 
-use super::images::{OCI_EMPTY, OCI_MANIFEST, digest, sha256};
+use super::images::{OCI_EMPTY, OCI_MANIFEST, digest, hex, sha256, sha256_hex};
 use super::signed::{SIMPLE, send_list, tag_of};
 use super::{Images, Place, http};
 use base64::Engine;
@@ -11,6 +11,7 @@ use rcgen::{
     Issuer, KeyPair, KeyUsagePurpose, PublicKeyData, SanType, SigningKey, date_time_ymd,
 };
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 pub const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 const DSSE: &str = "application/vnd.dsse.envelope.v1+json";
@@ -35,17 +36,9 @@ pub fn pem(label: &str, der: &[u8]) -> String {
     )
 }
 
-/// The SHA-256 of `bytes` in hex.
-pub fn hex(bytes: &[u8]) -> String {
-    sha256(bytes).split_once(':').unwrap().1.to_owned()
-}
-
 /// The SHA-256 of `bytes`.
 pub fn raw_sha256(bytes: &[u8]) -> Vec<u8> {
-    let hex = hex(bytes);
-    (0..32)
-        .map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap())
-        .collect()
+    Sha256::digest(bytes).to_vec()
 }
 
 /// The payload that cosign signs for `image` (simple signing).
@@ -222,11 +215,7 @@ impl Sigstore {
 
     /// The promise of the log for an entry.
     pub(super) fn promise(&self, body: &str) -> String {
-        let id: String = self
-            .log_id()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let id = hex(&self.log_id());
         let signed = format!(
             r#"{{"body":"{body}","integratedTime":{SIGNED_AT},"logID":"{id}","logIndex":0}}"#
         );
@@ -254,11 +243,7 @@ impl Sigstore {
             return layer;
         }
         let body = base64(hashedrekord(payload, &base64(&signature), signer));
-        let id: String = self
-            .log_id()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let id = hex(&self.log_id());
         let time = SIGNED_AT - u64::from(tampering == Tampering::Time);
         let entry = json!({
             "SignedEntryTimestamp": self.promise(&body),
@@ -277,8 +262,8 @@ impl Sigstore {
             "signatures": [{"sig": signature}],
         });
         let body = json!({"apiVersion": "0.0.1", "kind": "dsse", "spec": {
-            "envelopeHash": {"algorithm": "sha256", "value": hex(envelope.to_string().as_bytes())},
-            "payloadHash": {"algorithm": "sha256", "value": hex(statement)},
+            "envelopeHash": {"algorithm": "sha256", "value": sha256_hex(envelope.to_string().as_bytes())},
+            "payloadHash": {"algorithm": "sha256", "value": sha256_hex(statement)},
             "signatures": [{"signature": signature, "verifier": base64(signer.verifier())}],
         }})
         .to_string();
@@ -335,7 +320,7 @@ pub fn certificate_params(issuer: &str, identity: &str, day: u8) -> CertificateP
 /// The body of a log entry for a signature of `content`.
 pub(super) fn hashedrekord(content: &[u8], signature: &str, signer: &ImageSigner) -> String {
     let body = json!({"apiVersion": "0.0.1", "kind": "hashedrekord", "spec": {
-        "data": {"hash": {"algorithm": "sha256", "value": hex(content)}},
+        "data": {"hash": {"algorithm": "sha256", "value": sha256_hex(content)}},
         "signature": {
             "content": signature,
             "publicKey": {"content": base64(signer.verifier())},

@@ -2,7 +2,7 @@
 //! root.
 
 use super::Place;
-use super::sigstore::hex;
+use super::images::{hex, sha256_hex};
 use rcgen::{KeyPair, PKCS_ED25519, PublicKeyData, SigningKey};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ impl TufRepository {
     pub fn publish(&mut self, place: &Place, trusted_root: &str, until: &str) {
         self.version += 1;
         let version = self.version;
-        let digest = hex(trusted_root.as_bytes());
+        let digest = sha256_hex(trusted_root.as_bytes());
         place.write(
             &format!("www/tuf/targets/{digest}.trusted_root.json"),
             trusted_root,
@@ -81,7 +81,7 @@ fn sign(signed: &Value, keys: &[&KeyPair]) -> String {
         .iter()
         .map(|key| {
             let signature = key.sign(text.as_bytes()).unwrap();
-            json!({"keyid": key_id(key), "sig": hexadecimal(&signature)})
+            json!({"keyid": key_id(key), "sig": hex(&signature)})
         })
         .collect();
     json!({"signatures": signatures, "signed": signed}).to_string()
@@ -102,16 +102,12 @@ fn metadata(kind: &str, version: u64, until: &str, members: Value) -> Value {
 fn public_key(key: &KeyPair) -> Value {
     json!({
         "keytype": "ed25519", "scheme": "ed25519",
-        "keyval": {"public": hexadecimal(key.der_bytes())},
+        "keyval": {"public": hex(key.der_bytes())},
     })
 }
 
 fn key_id(key: &KeyPair) -> String {
-    hex(canonical(&public_key(key)).as_bytes())
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256_hex(canonical(&public_key(key)).as_bytes())
 }
 
 /// The text that signatures cover: JSON with sorted members.

@@ -174,7 +174,7 @@ impl World {
         let kubelet = noise(60, 700_000);
         for arch in ["amd64", "arm64"] {
             let content = [&kubelet[..], arch.as_bytes()].concat();
-            let sum = super::images::sha256(&content).replace("sha256:", "");
+            let sum = super::images::sha256_hex(&content);
             let path = format!("www/release/v1.33.4/bin/linux/{arch}/kubelet");
             place.write(&path, &content);
             place.write(&format!("{path}.sha256"), sum);

@@ -2,7 +2,7 @@
 
 use crate::support::Place;
 use crate::support::faults::{Content, Faults, RequestKind};
-use crate::support::images::{noise, sha256};
+use crate::support::images::{noise, sha256_hex};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ impl Upstream {
     /// Adds a file of noise, and its checksum file.
     pub(super) fn checked_file(&self, name: &str, seed: u64) {
         let content = noise(seed, 12_000);
-        let sum = sha256(&content).replace("sha256:", "");
+        let sum = sha256_hex(&content);
         self.file(name, content);
         self.file(&format!("{name}.sha256"), sum + "\n");
     }

@@ -2,6 +2,7 @@
 
 use super::upstream;
 use crate::support::charts::{Signer, failure_reasons};
+use crate::support::images::sha256_hex;
 use crate::support::rpm_repository;
 use crate::support::unchecked::pack_unchecked;
 use crate::support::yum::YumUpstream;
@@ -25,7 +26,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
         rpm_repository::write_primary(&root, &text.replace(from, to));
     };
     let packed = || place.read_bytes("up/r/repodata/primary.xml.gz");
-    let digest = |bytes: &[u8]| rpm_repository::sha256(bytes);
+    let digest = |bytes: &[u8]| sha256_hex(bytes);
     type Fault<'a> = (&'a str, Box<dyn Fn() + 'a>, bool, &'a str);
     let faults: Vec<Fault<'_>> = vec![
         (

@@ -2,6 +2,7 @@
 
 use crate::support::apt::locked;
 use crate::support::charts::failure_reasons;
+use crate::support::images::sha256_hex;
 use crate::support::rpm_repository;
 use crate::support::yum::YumUpstream;
 
@@ -18,7 +19,7 @@ fn a_metalink_identifies_the_right_repomd() {
              <url preference=\"100\">{mirror}/repodata/repomd.xml</url></resources></file></files></metalink>"
         )
     };
-    let digest = rpm_repository::sha256(&place.read_bytes("up/r/repodata/repomd.xml"));
+    let digest = sha256_hex(&place.read_bytes("up/r/repodata/repomd.xml"));
     place.write("up/metalink", metalink(&digest));
     up.wants(&format!(
         "metalink: '{}/metalink', install: [a], base: none",
@@ -43,7 +44,7 @@ fn a_metalink_identifies_the_right_repomd() {
     );
     // the mirror has the content that the metalink describes
     rpm_repository::write(&place.path("up/mirror"), "a 2");
-    let newer = rpm_repository::sha256(&place.read_bytes("up/mirror/repodata/repomd.xml"));
+    let newer = sha256_hex(&place.read_bytes("up/mirror/repodata/repomd.xml"));
     place.write("up/metalink", metalink(&newer));
     up.lock(0, &["--refresh"]);
     let lock = place.read("landfall.lock");

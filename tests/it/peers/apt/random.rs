@@ -413,7 +413,7 @@ fn the_selection_nearly_always_equals_that_of_apt_on_generated_repositories() {
                     text,
                     ..
                 } = one;
-                let sum = crate::support::images::sha256(text.as_bytes()).replace("sha256:", "");
+                let sum = crate::support::images::sha256_hex(text.as_bytes());
                 format!("{text}Filename: pool/{name}_{version}.deb\nSize: 1\nSHA256: {sum}\n\n")
             })
             .collect();

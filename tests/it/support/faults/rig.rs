@@ -5,7 +5,7 @@ use super::content::Content;
 use super::server::Faults;
 use super::switch::Fault;
 use crate::support::Place;
-use crate::support::images::{noise, sha256};
+use crate::support::images::{noise, sha256, sha256_hex};
 use crate::support::library::{
     BundleOptions, CachePolicy, Client, ClientBuilder, DestinationMap, Digest, Failure, ItemStatus,
     Limits, Lock, Locked, Omitted, PackOptions, PackPlan, Packaging, PinPolicy, Progress,
@@ -136,7 +136,7 @@ fn content(scale: usize) -> Content {
         content.artifact("team/tool", text, Some(&subject));
     }
     let file = noise(5, 30_000 * scale);
-    let sum = sha256(&file).replace("sha256:", "") + "  tool.bin\n";
+    let sum = sha256_hex(&file) + "  tool.bin\n";
     content
         .files
         .insert("/files/tool.bin".into(), Arc::new(file));
