@@ -3,24 +3,10 @@
 //! registry is in `support/faults`.
 
 use crate::support::faults::{
-    Auth, Content, Fault, FaultKind, RequestKind, RetryAfter, Rig, Settings, quick,
+    Auth, Content, Fault, FaultKind, RequestKind, RetryAfter, Rig, Settings, done, quick, reason,
 };
-use crate::support::library::{ItemStatus, Limits, ReportItem};
+use crate::support::library::{ItemStatus, Limits};
 use std::time::{Duration, Instant};
-
-fn done(items: &[ReportItem]) -> bool {
-    items
-        .iter()
-        .all(|item| matches!(item.status, ItemStatus::Done | ItemStatus::Present))
-}
-
-/// The reason of the first item that failed.
-fn reason(items: &[ReportItem]) -> String {
-    let failed = items.iter().find(|item| item.status == ItemStatus::Failed);
-    failed
-        .and_then(|item| item.reason.clone())
-        .unwrap_or_default()
-}
 
 /// For each case, pulls under its faults into a separate store, and asserts the same result as
 /// without faults.

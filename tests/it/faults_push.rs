@@ -1,26 +1,13 @@
 //! A private registry that fails or responds unusually: each push ends with the same content.
 
 use crate::support::faults::{
-    Auth, Content, Fault, FaultKind, Location, RequestKind, RetryAfter, Rig, Seen, Settings,
+    Auth, Content, Fault, FaultKind, Location, RequestKind, RetryAfter, Rig, Seen, Settings, done,
+    reason,
 };
 use crate::support::images::{OCI_EMPTY, OCI_MANIFEST};
 use crate::support::library::{ItemStatus, ReportItem};
 use serde_json::{Value, json};
 use std::time::Duration;
-
-fn done(items: &[ReportItem]) -> bool {
-    items
-        .iter()
-        .all(|item| matches!(item.status, ItemStatus::Done | ItemStatus::Present))
-}
-
-/// The reason of the first item that failed.
-fn reason(items: &[ReportItem]) -> String {
-    let failed = items.iter().find(|item| item.status == ItemStatus::Failed);
-    failed
-        .and_then(|item| item.reason.clone())
-        .unwrap_or_default()
-}
 
 /// Pushes to a private registry that requires a token and has these faults. Asserts that at least
 /// `met` requests met a fault, and that everything is delivered.

@@ -1,5 +1,6 @@
 //! Unusual responses: compressed in transit, with absurd numbers, in old formats, or too large.
 
+use super::in_transit::compress;
 use super::{manifest, reasons};
 use crate::support::faults::Faults;
 use crate::support::faults::{Content, Settings};
@@ -18,19 +19,10 @@ fn compressing(place: &Place) -> ReverseProxy {
     // the proxy keeps the server running
     ReverseProxy::new(&front, move |request| {
         let _server = &server;
-        let change = |response: &mut crate::support::http::Response| {
-            response.body = gzip(&response.body);
-            response
-                .headers
-                .retain(|(name, _)| name != "content-length");
-            response
-                .headers
-                .push(("Content-Encoding".into(), "gzip".into()));
-        };
         if request.method == "HEAD" {
             ProxyAction::status(405)
         } else {
-            ProxyAction::Change(Box::new(change))
+            ProxyAction::Change(Box::new(compress))
         }
     })
 }

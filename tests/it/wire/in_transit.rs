@@ -45,7 +45,8 @@ fn carried(place: &Place, front: &ReverseProxy) -> String {
     place.read("landfall.lock")
 }
 
-fn compressed(response: &mut Response) {
+/// Compresses a response, as proxies do.
+pub(super) fn compress(response: &mut Response) {
     response.body = gzip(&response.body);
     response
         .headers
@@ -64,7 +65,7 @@ fn a_registry_behind_a_compressing_proxy_is_read() {
     let (up, referrer) = registry(true);
     let front = ReverseProxy::new(&up.address, |request| {
         if request.method == "GET" {
-            ProxyAction::Change(Box::new(compressed))
+            ProxyAction::Change(Box::new(compress))
         } else {
             ProxyAction::Pass
         }
@@ -78,7 +79,7 @@ fn a_registry_behind_a_compressing_proxy_is_read() {
             if is_index {
                 response.body = vec![b' '; 64 << 20];
             }
-            compressed(response);
+            compress(response);
         };
         ProxyAction::Change(Box::new(change))
     });
@@ -165,7 +166,7 @@ fn documents_of_web_servers_are_decoded() {
     let server = file_server(&place.path("www"));
     let front = ReverseProxy::new(&server.address, |request| {
         if request.is("GET", "/SUMS") {
-            ProxyAction::Change(Box::new(compressed))
+            ProxyAction::Change(Box::new(compress))
         } else {
             ProxyAction::Pass
         }

@@ -11,7 +11,7 @@ mod switch;
 mod wire;
 
 pub use content::Content;
-pub use rig::{Rig, quick, quick_and_wide};
+pub use rig::{Rig, done, quick, quick_and_wide, reason};
 pub use rules::Rule;
 pub use server::{Auth, Faults, Seen, Settings};
 pub use switch::{Fault, FaultKind, Location, RequestKind, RetryAfter};

@@ -16,6 +16,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+/// Whether all items are there.
+pub fn done(items: &[ReportItem]) -> bool {
+    items
+        .iter()
+        .all(|item| matches!(item.status, ItemStatus::Done | ItemStatus::Present))
+}
+
+/// The reason of the first item that failed.
+pub fn reason(items: &[ReportItem]) -> String {
+    let failed = items.iter().find(|item| item.status == ItemStatus::Failed);
+    failed
+        .and_then(|item| item.reason.clone())
+        .unwrap_or_default()
+}
+
 /// Limits for fast tests: pauses of milliseconds, timeouts of less than a second.
 pub fn quick() -> Limits {
     Limits {
