@@ -1,7 +1,7 @@
 //! `landfall serve` with hostile clients and content: scripts for browsers, connections that block
 //! others, wrong passwords, and manifests that take memory.
 
-use crate::support::http::{Response, get, metric, put_blob, put_manifest, request};
+use crate::support::http::{Response, get, is_closed, metric, put_blob, put_manifest, request};
 use crate::support::images::{OCI_INDEX, OCI_MANIFEST, noise, sha256};
 use crate::support::peers::{Server, landfall_serve_within};
 use crate::support::{Place, landfall_serve, need, wait_for};
@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 
 const PUSHES: [&str; 2] = ["--writable", "written"];
 const HTML: &str = "<script>alert(document.domain)</script>";
@@ -34,16 +33,6 @@ fn is_open_and_silent(mut stream: &TcpStream) -> bool {
     stream.set_nonblocking(true).unwrap();
     let read = stream.read(&mut [0]);
     matches!(read, Err(error) if error.kind() == ErrorKind::WouldBlock)
-}
-
-fn is_closed(mut stream: &TcpStream) -> bool {
-    stream
-        .set_read_timeout(Some(Duration::from_mins(1)))
-        .unwrap();
-    match stream.read_to_end(&mut Vec::new()) {
-        Ok(_) => true,
-        Err(error) => error.kind() == ErrorKind::ConnectionReset,
-    }
 }
 
 fn is_confined(response: &Response) -> bool {

@@ -6,7 +6,7 @@ mod site;
 use crate::support::library::{
     AcceptedLoss, BlobRead, Bundle, Digest, EntryKind, Lock, UnresolvedItem,
 };
-use crate::support::{need, rounds, skip, test_name, which};
+use crate::support::{need, position_of, rounds, skip, test_name, which};
 use serde_json::{Value, json};
 use site::Site;
 use std::fs;
@@ -41,13 +41,6 @@ fn shown(output: &Output) -> String {
 
 fn report(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn position_of(bytes: &[u8], part: &[u8]) -> usize {
-    bytes
-        .windows(part.len())
-        .position(|window| window == part)
-        .unwrap()
 }
 
 /// Runs a tool of the system; `None` if it is not installed.

@@ -5,7 +5,7 @@ mod later;
 use crate::support::images::noise;
 use crate::support::library::{Digest, Lock, LockedFile};
 use crate::support::which;
-use crate::support::{Guard, Place, landfall_serve, need, run};
+use crate::support::{Guard, Place, landfall_serve, need, position_of, run};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -406,12 +406,7 @@ fn an_unaccepted_signature_is_refused_with_its_reason() {
 
 /// The byte range of the signature's text in the file.
 fn text_at(bundle: &[u8]) -> std::ops::Range<usize> {
-    let place = |part: &str| {
-        bundle
-            .windows(part.len())
-            .position(|window| window == part.as_bytes())
-            .unwrap()
-    };
+    let place = |part: &str| position_of(bundle, part.as_bytes());
     let end = "-----END SSH SIGNATURE-----\n";
     place("-----BEGIN SSH SIGNATURE-----")..place(end) + end.len()
 }

@@ -1,7 +1,7 @@
 //! A small HTTP client over a plain socket, independent of the client under test.
 
 use serde_json::Value;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -53,6 +53,17 @@ pub fn request(
 ) -> Response {
     attempt(method, address, target, headers, body)
         .unwrap_or_else(|| panic!("{method} {target}: no HTTP response from {address}"))
+}
+
+/// Whether the server closes or resets the connection within a minute.
+pub fn is_closed(mut stream: &TcpStream) -> bool {
+    stream
+        .set_read_timeout(Some(Duration::from_mins(1)))
+        .unwrap();
+    match stream.read_to_end(&mut Vec::new()) {
+        Ok(_) => true,
+        Err(error) => error.kind() == ErrorKind::ConnectionReset,
+    }
 }
 
 /// The value of a metric of the server at `address`. Metrics with labels have no line before the

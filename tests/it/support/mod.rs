@@ -313,6 +313,14 @@ pub fn found(program: &OsStr) -> OsString {
     path.map_or_else(|| program.to_owned(), OsString::from)
 }
 
+/// The position of `part`, which `bytes` must contain.
+pub fn position_of(bytes: &[u8], part: &[u8]) -> usize {
+    bytes
+        .windows(part.len())
+        .position(|window| window == part)
+        .unwrap()
+}
+
 /// Runs a command that must succeed, and returns its stdout.
 pub fn run(command: &mut Command) -> Vec<u8> {
     let mut result = command.output();

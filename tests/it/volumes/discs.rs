@@ -4,6 +4,7 @@ use super::site::Site;
 use crate::support::http;
 use crate::support::images::noise;
 use crate::support::peers::{landfall_serve, own_registry};
+use crate::support::position_of;
 use serde_json::Value;
 use std::fs;
 
@@ -37,10 +38,7 @@ const REPAIR: &str = "copy V.0002 again; or rebuild it where the bundle was pack
 /// Changes a bit of the layer of image `app`.
 fn change_layer(bytes: &mut [u8], app: u64) {
     let part = &noise(9_000 + app, 50_000)[25_000..25_032];
-    let at = bytes
-        .windows(part.len())
-        .position(|window| window == part)
-        .unwrap();
+    let at = position_of(bytes, part);
     bytes[at] ^= 1;
 }
 
