@@ -1,9 +1,83 @@
 //! The receiving side: the files next to the bundle, and the manual in the program.
 
 use super::{run, run_with};
+use crate::support::charts::{Chart, Upstream};
 use crate::support::faults::Rig;
-use crate::support::{Place, need, run as program};
+use crate::support::peers::own_registry;
+use crate::support::{Place, http, landfall_serve, need, run as program};
+use serde_json::json;
 use std::process::Command;
+
+/// The bundle has content of several kinds, and `PATH` has no program.
+#[test]
+fn the_receiving_side_needs_no_other_program() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let up = Upstream::new();
+    let place = &up.place;
+    up.image("team/app", "v1");
+    let values = "image: quay.io/team/app:v1\n";
+    let chart = Chart::new("app", "1.0.0", "", &[("values.yaml", values)]);
+    up.repository(std::slice::from_ref(&chart));
+    place.write("up/tool", "tool");
+    let site = |body: String| format!("apiVersion: landfall/v1\nkind: Site\n{body}\n");
+    let mirror = format!(
+        "upstreams: {{quay.io: {{mirror: \"http://{}\"}}}}",
+        up.registry.address
+    );
+    place.write("up.yaml", site(mirror));
+    let items = format!(
+        "images: [quay.io/team/app:v1]\nfiles: [{{url: \"{}/tool\"}}]",
+        up.files.url()
+    );
+    let charts = json!([{"repo": up.repo(), "name": "app", "version": "1.0.0"}]);
+    up.manifest(&charts, &items);
+    place.ok(&["lock", "-f", "m.yaml", "--site", "up.yaml"]);
+    place.ok(&["pull", "--site", "up.yaml"]);
+    place.ok(&["pack", "-o", "b"]);
+
+    std::fs::create_dir(place.path("nothing")).unwrap();
+    place.set("PATH", place.path("nothing").to_str().unwrap());
+    let down = own_registry();
+    let registry = format!(
+        "registry: {{address: \"{}\", plainHTTP: true}}",
+        down.address
+    );
+    place.write("site.yaml", site(registry));
+    place.write(
+        "pod.yaml",
+        "kind: Pod\nspec: {containers: [{image: \"quay.io/team/app:v1\"}]}\n",
+    );
+    place.write("app.tgz", &chart.archive);
+    for line in [
+        "verify b",
+        "ls b",
+        "report b -o page.html",
+        "sbom b -o sbom.json",
+        "push b --site site.yaml",
+        "status --bundle b --site site.yaml",
+        "rewrite pod.yaml app.tgz --bundle b --site site.yaml -o rewritten",
+        "audit pod.yaml app.tgz --bundle b",
+        "discover app.tgz",
+        "render containerd --site site.yaml --bundle b -o etc",
+        "render helm-values app.tgz --bundle b --site site.yaml",
+        "export images b -o images.tar",
+        "export files b -o files",
+        "export charts b -o charts",
+        "diff b b",
+        "man push",
+    ] {
+        place.ok(&line.split(' ').collect::<Vec<_>>());
+    }
+    let server = landfall_serve(place, &["b"]);
+    assert_eq!(
+        http::manifest(&server.address, "team/app", "v1").status,
+        200
+    );
+    let served = http::get(&server.address, "/charts/app-1.0.0.tgz");
+    assert!(served.body == chart.archive, "{}", served.status);
+}
 
 #[test]
 fn the_commands_in_the_readme_of_a_bundle_run() {
