@@ -162,6 +162,8 @@ fn init_writes_a_valid_manifest_whatever_the_files_name() {
 #[test]
 fn discover_drafts_a_manifest_with_helm_and_without() {
     let place = place();
+    // a machine without helm
+    place.set("PATH", "/nowhere");
     place.write(
         "t/d.yaml",
         "containers:\n- image: quay.io/x/a:1\n- image: nginx\n",
