@@ -58,6 +58,12 @@ fn a_failed_lock_names_the_successors_of_old_names() {
         .iter()
         .map(|row| row["says"].as_str().unwrap())
         .collect();
+    let frozen = changed.iter().find(|row| row["name"] == "k8s.gcr.io");
+    assert_eq!(
+        frozen.unwrap()["replacement"],
+        "registry.k8s.io",
+        "{report:#}"
+    );
     // one for each name, and none for quay.io/team/gone and for the item that was found
     let expected = [
         "gcr.io/google_containers gets no new images (2020-07-13); write registry.k8s.io",

@@ -226,6 +226,7 @@ fn a_receipt_can_be_compared_like_a_lock() {
     // only the blobs that the receipt lacks are counted, as in a delta since the receipt
     let bytes = report["new"]["bytes"].as_u64().unwrap();
     assert!((5000..10_000).contains(&bytes), "{report:#}");
+    assert!(report["new"]["all_bytes"].as_u64() > Some(bytes));
     // in the other direction, the size is unknown: a receipt does not list the sizes of blobs
     let back = place.json(0, &["diff", "v1.10.lock", "r.json"]);
     let name = format!("{}/app:v1.9", upstream.address);

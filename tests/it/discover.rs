@@ -206,6 +206,12 @@ images:
             .contains("helm, which is not on PATH"),
         "{refused}"
     );
+    let report = place.json(0, &["discover", "t", "--no-helm"]);
+    let unpinned = &report["unpinned"][0];
+    assert_eq!(
+        unpinned, "docker.io/library/nginx (t/d.yaml:3; no tag: write a version or a digest)",
+        "{report:#}"
+    );
 
     // a stand-in for helm, so that this test does not need it
     let helm = place.write("bin/helm", "#!/bin/sh\necho \"$*\" >> \"$HOME/asked\"\nprintf 'containers:\\n- image: quay.io/x/rendered:v2\\n'\n");

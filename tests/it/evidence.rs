@@ -499,6 +499,8 @@ fn a_truncated_line_is_noted_in_the_next_record() {
         lengths[1] > lengths[0],
         "no part of the line was written: {lengths:?}"
     );
+    let report = rig.place.json(0, &["log", "verify", LOG]);
+    assert_eq!(report["log"]["incompleteLine"], 2, "{report:#}");
     let verified = rig.place.ok(&["log", "verify", LOG]);
     assert!(verified.contains("consistent, 1 record\n"), "{verified}");
     assert!(

@@ -74,6 +74,8 @@ fn the_wait_of_a_version_begins_with_the_run_that_first_sees_it() {
         waiting(&report),
         [(name.clone(), "1.0.1".into(), until.clone())]
     );
+    let first_seen = &report["updates"][0]["waiting"][0]["firstSeen"];
+    assert_eq!(*first_seen, noon(0).to_string(), "{report:#}");
     assert_eq!(up.place.read("m.yaml"), text);
     let sights = up.place.read(SIGHTS);
     assert!(

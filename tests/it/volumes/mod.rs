@@ -547,7 +547,11 @@ fn a_volume_that_cannot_be_rebuilt_is_kept_and_the_reason_reported() {
         printed.contains("cannot rebuild V.0003") && printed.contains("V.0006"),
         "{printed}"
     );
-    site.place.ok(&like("6"));
+    let report = site.place.json(0, &like("6"));
+    assert_eq!(
+        report["volume"],
+        json!({"path": "V.0006", "bytes": fs::metadata(&volumes[5]).unwrap().len()})
+    );
     // a rebuilt volume gets the bundle's signatures and serial number, so these flags are refused
     for more in [["--sign", "key"], ["--serial", "2"]] {
         let mut repack = site.place.landfall();
