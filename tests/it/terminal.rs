@@ -1,5 +1,6 @@
-//! The display of transfers and manual pages on pseudo-terminals.
+//! The display of transfers, diffs and manual pages on pseudo-terminals.
 
+use crate::platforms::lock;
 use crate::support::faults::{Fault, FaultKind, RequestKind, Rig};
 use crate::support::{Place, need, which};
 use std::fs;
@@ -145,6 +146,28 @@ fn a_dumb_terminal_and_ci_get_plain_lines() {
             "{variables:?}: {shown:?}"
         );
     }
+}
+
+/// Everyone but a user at a terminal gets the bytes of the file, which `patch` applies.
+#[test]
+fn a_diff_has_colours_on_a_terminal_unless_no_color_is_set() {
+    if !need(&["script", "stty"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write("landfall.lock", lock(&["registry.k8s.io/pause:3.10.1"]));
+    place.write("a.yaml", "image: registry.k8s.io/pause:3.10.1\n");
+    let args = ["rewrite", "a.yaml", "--to", "r.test:5000", "--diff"];
+    let line = format!("$LANDFALL {}", args.join(" "));
+    let removed = "-image: registry.k8s.io/pause:3.10.1";
+    for (value, is_coloured) in [("", true), ("1", false)] {
+        let shown = shown(on_terminal(&place, 80, &line, &[("NO_COLOR", value)]));
+        assert!(shown.contains(removed), "{shown:?}");
+        assert_eq!(shown.contains('\u{1b}'), is_coloured, "{shown:?}");
+    }
+    let piped = place.ok(&args);
+    assert!(piped.contains(removed), "{piped:?}");
+    assert!(!piped.contains('\u{1b}'), "{piped:?}");
 }
 
 /// Presses `keys` as soon as the terminal shows `words`. Returns the output up to then, and the
