@@ -141,11 +141,13 @@ fn damaged_blobs_in_the_store_are_downloaded_again() {
     let report = place.json(0, &["pull", "--store", "store"]);
     assert_eq!(report["totals"]["done"], 1, "{report:#}");
     assert_eq!(std::fs::read(&path).unwrap(), good);
-    // bytes that changed without changing the file time are found with --rehash
+    // bytes that changed without changing the file time are found only with --rehash
     let metadata = std::fs::metadata(&path).unwrap();
     std::fs::write(&path, &bad).unwrap();
     let file = std::fs::File::options().write(true).open(&path).unwrap();
     file.set_modified(metadata.modified().unwrap()).unwrap();
+    let report = place.json(0, &["pull", "--store", "store"]);
+    assert_eq!(report["totals"]["present"], 3, "{report:#}");
     place.json(0, &["pull", "--store", "store", "--rehash"]);
     assert_eq!(std::fs::read(&path).unwrap(), good);
 }
