@@ -63,7 +63,16 @@ fn a_file_is_named_with_or_without_its_flag() {
             ("egress by-place --store s", 0, &["127.0.0.1"]),
             ("export sources by-place", 0, &["UP/team/app:v1"]),
             ("export sources new.lock --store s", 0, &["UP/team/app:v1"]),
-            ("export images-txt by-place", 3, &["UP/team/app:v1"]),
+            (
+                "export images-txt by-place",
+                3,
+                &["UP/team/app:v1", "!@sha256:"],
+            ),
+            (
+                "export images-txt by-place --digests",
+                3,
+                &["UP/team/app:v1@sha256:"],
+            ),
             (
                 "export files new.lock --store s -o files --dry-run",
                 0,
