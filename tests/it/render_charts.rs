@@ -2,36 +2,33 @@
 //! charts that have their dependencies in `charts/`. helm renders each chart without and with the
 //! overlay.
 
-use crate::support::helm::real_charts;
+use crate::support::Place;
+use crate::support::helm::{command, helm, real_charts};
 use crate::support::library::{Digest, ImageRef};
-use crate::support::{Place, need};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const TO: &str = "172.20.0.2:5000";
 
 #[test]
 fn helm_renders_real_charts_with_the_overlay() {
     let Some(charts) = real_charts() else { return };
-    if !need(&["helm"]) {
-        return;
-    }
+    let Some(helm) = helm() else { return };
     let mut before = 0;
     let mut stay = 0;
     let mut unlisted = Vec::new();
     let mut wrong = Vec::new();
     for chart in &charts {
         let name = chart.file_name().unwrap().to_string_lossy();
-        let old = match template(chart, None) {
+        let old = match template(helm, chart, None) {
             Ok(text) => references(&text),
             Err(why) => {
                 println!("{name}: helm does not render it: {why}");
                 continue;
             }
         };
-        let (report, new) = with_overlay(chart, &old);
+        let (report, new) = with_overlay(helm, chart, &old);
         let new = new.unwrap_or_else(|why| panic!("{name}: helm refuses the overlay: {why}"));
         let (there, left): (Vec<&String>, Vec<&String>) =
             new.iter().partition(|one| one.starts_with(TO));
@@ -67,17 +64,19 @@ fn helm_renders_real_charts_with_the_overlay() {
 }
 
 /// The output of helm for a chart.
-fn template(chart: &Path, values: Option<&Path>) -> Result<String, String> {
-    let mut helm = Command::new("helm");
-    helm.args(["template", "release"])
+fn template(helm: &Path, chart: &Path, values: Option<&Path>) -> Result<String, String> {
+    let place = Place::new();
+    let mut template = command(&place, helm);
+    template
+        .args(["template", "release"])
         .arg(chart)
         .args(["--kube-version", "1.34.0"]);
-    helm.args(
+    template.args(
         values
             .into_iter()
             .flat_map(|values| [Path::new("--values"), values]),
     );
-    let output = helm.output().unwrap();
+    let output = template.output().unwrap();
     match output.status.success() {
         true => Ok(String::from_utf8(output.stdout).unwrap()),
         false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
@@ -87,6 +86,7 @@ fn template(chart: &Path, values: Option<&Path>) -> Result<String, String> {
 /// Writes the overlay for a chart, with a lock that has `images`. Returns the report, and the
 /// references that helm renders with the overlay.
 fn with_overlay(
+    helm: &Path,
     chart: &Path,
     images: &BTreeSet<String>,
 ) -> (Value, Result<BTreeSet<String>, String>) {
@@ -112,6 +112,7 @@ fn with_overlay(
     let report = serde_json::from_slice(&run.stdout).unwrap();
     let overlay = place.path("overlay.yaml");
     let text = template(
+        helm,
         chart,
         Some(&overlay)
             .filter(|path| path.is_file())

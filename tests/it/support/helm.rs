@@ -27,7 +27,7 @@ pub fn real_charts() -> Option<Vec<PathBuf>> {
         skip(&test_name(), "LANDFALL_HELM_CHARTS names no folder");
         return None;
     };
-    let folder = PathBuf::from(folder);
+    let folder = PathBuf::from(folder).canonicalize().unwrap();
     let mut charts: Vec<PathBuf> = std::fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
