@@ -1,22 +1,28 @@
-//! A style rule that neither the compiler nor clippy checks: `# Errors` is only on public functions.
+//! Rules that neither the compiler nor clippy checks: `# Errors` is only on public functions, one
+//! crate has the code for one system, and every file is a module.
 
 use super::{crates, root};
 use std::path::{Path, PathBuf};
 use syn::visit::Visit;
 
-/// The source files of all crates, including files of unit tests, but without `testkit` folders.
-fn sources() -> Vec<PathBuf> {
+/// The folders with the sources of all crates.
+fn source_folders() -> Vec<PathBuf> {
     let mut folders = vec![root().join("src")];
     folders.extend(
         crates()
             .iter()
             .map(|name| root().join("crates").join(name).join("src")),
     );
+    folders
+}
+
+/// The Rust files in these folders and below them.
+fn rust_files(mut folders: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
-            if path.is_dir() && !path.ends_with("testkit") {
+            if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|ending| ending == "rs") {
                 files.push(path);
@@ -24,6 +30,16 @@ fn sources() -> Vec<PathBuf> {
         }
     }
     files.sort();
+    files
+}
+
+/// The source files of all crates, including files of unit tests, but without `testkit` folders.
+fn sources() -> Vec<PathBuf> {
+    let mut files = rust_files(source_folders());
+    files.retain(|path| {
+        let mut parts = path.strip_prefix(root()).unwrap().iter();
+        parts.all(|part| part != "testkit")
+    });
     files
 }
 
@@ -154,4 +170,40 @@ fn only_one_crate_has_code_for_one_system() {
     assert_eq!(system_code("#[cfg(unix)]\nfn f() {}"), Some("cfg(unix)"));
     let tests = "#[cfg(test)]\nmod tests { use std::os::unix::fs::FileExt; }";
     assert_eq!(system_code(tests), None);
+}
+
+/// The compiler ignores a file that no `mod` names, and with it the tests in it.
+#[test]
+fn every_file_is_a_module() {
+    let mut folders = source_folders();
+    folders.push(root().join("tests/it"));
+    let mut modules = 0;
+    let mut ignored = Vec::new();
+    for path in rust_files(folders) {
+        let folder = path.parent().unwrap();
+        let file = path.file_name().unwrap();
+        if file == "lib.rs" || file == "main.rs" || folder.ends_with("bin") {
+            continue;
+        }
+        // `a/mod.rs` is the module `a` of the folder above
+        let (name, above) = match file == "mod.rs" {
+            true => (folder.file_name().unwrap(), folder.parent().unwrap()),
+            false => (path.file_stem().unwrap(), folder),
+        };
+        let declaration = format!("mod {};", name.to_str().unwrap());
+        let is_declared = |parent: &PathBuf| {
+            std::fs::read_to_string(parent)
+                .is_ok_and(|text| text.lines().any(|line| line.ends_with(&declaration)))
+        };
+        let mut parents = ["mod.rs", "lib.rs", "main.rs"]
+            .map(|file| above.join(file))
+            .to_vec();
+        parents.push(above.with_extension("rs"));
+        modules += 1;
+        if !parents.iter().any(is_declared) {
+            ignored.push(shown(&path));
+        }
+    }
+    assert!(ignored.is_empty(), "no `mod` names {ignored:#?}");
+    assert!(modules > 1000, "only {modules} files were read");
 }
