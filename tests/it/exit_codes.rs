@@ -21,6 +21,11 @@ fn check(rig: &Rig, situation: &str, rows: &[Row<'_>]) {
         let args: Vec<&str> = line.split(' ').chain(plain).collect();
         let report = rig.place.json(*exit, &args);
         assert_eq!(report["status"], *status, "{situation}: {line}: {report:#}");
+        // no row has another fault than the file that does not exist
+        if line.contains("nowhere") {
+            let message = report["error"]["message"].as_str().unwrap();
+            assert!(message.contains("nowhere"), "{line}: {message}");
+        }
         for file in *files {
             let is_there = file.starts_with('+');
             let name = &file[1..];
@@ -161,7 +166,7 @@ fn verbs_end_with_the_exit_codes_of_the_table() {
             ("verify nowhere", 2, "failed", &[]),
             ("push nowhere --to DOWN", 2, "failed", &[]),
             ("serve nowhere", 2, "failed", &[]),
-            ("sign nowhere --key nowhere", 2, "failed", &[]),
+            ("sign whole --key nowhere", 2, "failed", &[]),
             ("report nowhere", 2, "failed", &[]),
             ("sbom nowhere", 2, "failed", &[]),
             ("gc --bundle nowhere --store s-new", 2, "failed", &[]),

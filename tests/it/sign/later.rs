@@ -29,6 +29,13 @@ fn a_signature_is_appended_and_all_signers_are_listed() {
             "{text}"
         );
     }
+    let absent = desk.run(&["sign", "absent", "--key", "board"]);
+    assert_eq!(code(&absent), 2);
+    assert!(
+        shown(&absent).contains("cannot open the bundle absent"),
+        "{}",
+        shown(&absent)
+    );
     let signed = fs::read(desk.place.path("B")).unwrap();
     let same = plain
         .iter()
