@@ -195,8 +195,8 @@ impl EgressRole {
 pub(super) enum SourceKind {
     Registry,
     Files,
-    /// The index of a chart repository, or the discovery document of a registry of providers:
-    /// `lock` and `update` request it, but a pull does not.
+    /// The index of a chart repository, the discovery document of a registry of providers, or a
+    /// transparency log: `lock` and `update` request it, but a pull does not.
     Index,
 }
 

@@ -583,6 +583,18 @@ fn hosts_of_items_that_could_not_be_locked_are_listed() {
 }
 
 #[test]
+fn the_log_that_lock_asks_about_a_signature_is_listed() {
+    let place = docker_hub();
+    let host = "rekor.sigstore.dev";
+    assert!(!evidence(&place, &[]).contains_key(host));
+    // the digest of the log's public key
+    let key = "c0d23d6ad406973f9559f3ba2d1ca01f84147d8ffc5b8445c224f98b9591801d";
+    let lock = place.read("landfall.lock").replace("\"c0d2: 3d\"", key);
+    place.write("landfall.lock", lock);
+    assert_eq!(evidence(&place, &[])[host], "predicted");
+}
+
+#[test]
 fn an_index_of_a_chart_that_could_not_be_locked_needs_no_pull() {
     let place = Place::new();
     place.write(

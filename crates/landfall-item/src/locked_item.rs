@@ -372,7 +372,8 @@ impl<'l> LockedItem<'l> {
         }
     }
 
-    /// URLs that `lock` requests, but `pull` does not, such as the index of a repository.
+    /// URLs that `lock` requests, but `pull` does not, such as the index of a repository or a
+    /// transparency log.
     pub fn lookup_urls(self) -> Vec<String> {
         match self {
             LockedItem::Chart(chart) => chart.index_urls(),
@@ -382,6 +383,7 @@ impl<'l> LockedItem<'l> {
                     "https",
                 )]
             }
+            LockedItem::File(file) => file.log_url().into_iter().collect(),
             _ => Vec::new(),
         }
     }

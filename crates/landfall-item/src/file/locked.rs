@@ -69,6 +69,14 @@ impl LockedFile {
             unpack: Vec::new(),
         }
     }
+
+    /// The URL of the transparency log that has the entry of the file's signature, if it is the
+    /// public log of Sigstore. The lock has only the keys of logs.
+    pub(crate) fn log_url(&self) -> Option<String> {
+        const PUBLIC_KEY: &str = "c0d23d6ad406973f9559f3ba2d1ca01f84147d8ffc5b8445c224f98b9591801d";
+        let entry = self.log_entry.as_ref()?;
+        (entry.log == PUBLIC_KEY).then(|| "https://rekor.sigstore.dev/api/v1/log".into())
+    }
 }
 
 /// A checksum file, signature or certificate that is carried with a [`LockedFile`].
