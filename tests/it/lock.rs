@@ -4,6 +4,7 @@ use crate::support::faults::{Fault, FaultKind, RequestKind, Rig};
 use crate::support::images::{noise, sha256, sha256_hex};
 use crate::support::library::{Algorithm, Digest};
 use crate::support::peers::{Server, file_server, own_registry};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::{Images, Place, need};
 use serde_json::Value;
 
@@ -667,5 +668,34 @@ fn checksums_of_files_are_read_from_files_lists_and_literals() {
             .as_str()
             .unwrap()
             .contains("received wrong bytes: expected sha256:0000")
+    );
+}
+
+#[test]
+fn a_part_of_a_file_is_not_locked_as_the_file() {
+    // a cache that stores the response to a range
+    let cache = ReverseProxy::new("", |request| {
+        let size = if request.target == "/whole" { 3 } else { 9 };
+        let range = ("Content-Range".to_owned(), format!("bytes 0-2/{size}"));
+        ProxyAction::Answer(206, vec![range], "abc".into())
+    });
+    let place = Place::new();
+    let url = |name: &str| format!("http://{}/{name}", cache.address);
+    place.write(
+        "m.yaml",
+        format!(
+            "apiVersion: landfall/v1\nkind: Manifest\nfiles: [{{url: \"{}\"}}, {{url: \"{}\"}}]\n",
+            url("part"),
+            url("whole")
+        ),
+    );
+    let report = place.json(3, &["lock", "-f", "m.yaml"]);
+    let items = report["items"].as_array().unwrap();
+    let item = |name: &str| items.iter().find(|item| item["name"] == url(name)).unwrap();
+    assert_eq!(item("whole")["status"], "done", "{report:#}");
+    let reason = item("part")["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("answered with a part of the file"),
+        "{reason}"
     );
 }

@@ -312,6 +312,21 @@ fn is_rest(range: Option<&str>, offset: u64, size: u64) -> bool {
         && (total == "*" || total.parse() == Ok(size))
 }
 
+impl HttpResponse {
+    /// Whether the body is a part of the content. Some caches store the response to a range, and
+    /// send it to requests without one.
+    pub fn is_part(&self) -> bool {
+        let range = self.header("content-range").and_then(parse_content_range);
+        let is_whole = range.is_some_and(|(start, end, total)| {
+            start == 0
+                && end
+                    .checked_add(1)
+                    .is_some_and(|size| total.parse() == Ok(size))
+        });
+        self.status == StatusCode::PARTIAL_CONTENT && !is_whole
+    }
+}
+
 /// Parses `bytes FIRST-LAST/TOTAL` into first byte, last byte and total.
 fn parse_content_range(range: &str) -> Option<(u64, u64, &str)> {
     let (span, total) = range.trim().strip_prefix("bytes ")?.split_once('/')?;

@@ -185,6 +185,25 @@ pub async fn expect_file(response: HttpResponse, url: &str) -> Result<HttpRespon
     }
 }
 
+/// Like [`expect_file`], for the response to a request for the whole file, whose digest is not
+/// known.
+///
+/// # Errors
+/// Like [`expect_file`], and if the response is a part of the file.
+pub async fn expect_whole_file(
+    response: HttpResponse,
+    url: &str,
+) -> Result<HttpResponse, HttpError> {
+    let response = expect_file(response, url).await?;
+    if !response.is_part() {
+        return Ok(response);
+    }
+    let words = "it answered with a part of the file (206), although the whole file was requested; \
+                 perhaps a cache on the way does not distinguish them";
+    let error = HttpError::new(ErrorKind::Invalid, words).at(&response.url);
+    Err(error.with_status(response.status))
+}
+
 /// Whether the URL is that of an HTML page.
 pub fn is_page(url: &str) -> bool {
     let path = url.split(['?', '#']).next().unwrap_or(url);

@@ -22,7 +22,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
-pub use self::file::{expect_file, expect_success, get_file, head_file, is_page, post_json};
+pub use self::file::{
+    expect_file, expect_success, expect_whole_file, get_file, head_file, is_page, post_json,
+};
 pub use self::git_remote::{
     GitPush, GitReceiver, fetch_pack, git_error, list_refs, push_refs, pushed_refs,
     write_pack_file, write_packs,

@@ -7,7 +7,7 @@ use crate::LocalPlace;
 use crate::resolver::{ResolveError, Resolver};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use landfall_content::upstream::{expect_file, get_file, head_file};
+use landfall_content::upstream::{expect_file, expect_whole_file, get_file, head_file};
 use landfall_content::{BlobRead, LocalForm};
 use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpResponse};
 use landfall_model::document::utf16_units;
@@ -220,7 +220,7 @@ pub(super) async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64
         Err(error) if error.is_transient() => {}
         Err(error) => return Err(error.into()),
     }
-    let full = expect_file(get_file(sessions, url, None).await?, url).await?;
+    let full = expect_whole_file(get_file(sessions, url, None).await?, url).await?;
     Ok(reported_size(&full))
 }
 
@@ -255,7 +255,8 @@ async fn download_once(
     expected: Option<&Digest>,
 ) -> Result<(Digest, u64), BodyFailure<ResolveError>> {
     let local = |error: String| BodyFailure::Final(ResolveError::local(error));
-    let response = expect_file(get_file(&resolver.sessions, url, None).await?, url).await?;
+    let response = get_file(&resolver.sessions, url, None).await?;
+    let response = expect_whole_file(response, url).await?;
     // With a checksum, a declared compression is accepted, since the bytes are verified. Some
     // servers declare a .tgz as a compressed encoding of its content, but send it unchanged.
     let compressed = response.compression_error("the file");
