@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 use tower_service::Service;
-use url::Url;
+use url::{Position, Url};
 
 /// A failed request.
 ///
@@ -237,6 +237,12 @@ pub fn host_port(url: &Url) -> String {
     )
 }
 
+/// Returns the host of a URL as references name it: with its port, unless that is the default of its
+/// scheme.
+pub fn host_of(url: &Url) -> &str {
+    &url[Position::BeforeHost..Position::AfterPort]
+}
+
 /// Returns a URL that may be shown and logged: without userinfo and fragment, and with `?…` instead
 /// of the query, which may contain a signature or a token.
 pub fn redacted_url(url: &Url) -> String {
@@ -403,6 +409,18 @@ mod tests {
             (Some("https://r.test/v2/?…"), Some(503))
         );
         assert_eq!(error.about("tag a").to_string(), "tag a: it is down");
+    }
+
+    #[test]
+    fn the_host_of_a_url_has_no_default_port() {
+        for (url, host, with_port) in [
+            ("https://u:pw@r.test:443/v2/", "r.test", "r.test:443"),
+            ("http://r.test:443", "r.test:443", "r.test:443"),
+            ("https://[::1]:5000/a:b@c", "[::1]:5000", "[::1]:5000"),
+        ] {
+            let url = Url::parse(url).unwrap();
+            assert_eq!((host_of(&url), &*host_port(&url)), (host, with_port));
+        }
     }
 
     #[test]

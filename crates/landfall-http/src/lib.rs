@@ -78,7 +78,7 @@ pub use crate::body::{
     stream_for_upload,
 };
 pub use crate::clients::{TlsError, TlsProfile, read_certificates, read_private_key};
-pub use crate::error::{DistributionError, ErrorKind, HttpError, host_port, redacted_url};
+pub use crate::error::{DistributionError, ErrorKind, HttpError, host_of, host_port, redacted_url};
 pub use crate::exchange::HttpRequest;
 pub use crate::host_limiter::SlotClass;
 pub use crate::ledger::RequestPurpose;

@@ -2,7 +2,7 @@
 
 use super::credential::site_secret;
 use super::keychain::Keychain;
-use landfall_http::{HostRule, ProxyAccount, ProxyRules, TlsProfile};
+use landfall_http::{HostRule, ProxyAccount, ProxyRules, TlsProfile, host_port};
 use landfall_model::config::Site;
 use landfall_model::{Failure, TargetRegistry};
 use std::collections::BTreeMap;
@@ -46,13 +46,7 @@ pub fn host_rules(
             } else {
                 host
             };
-            let key = mirror.as_ref().map_or(real.to_owned(), |url| {
-                format!(
-                    "{}:{}",
-                    url.host_str().unwrap_or_default(),
-                    url.port_or_known_default().unwrap_or(0)
-                )
-            });
+            let key = mirror.as_ref().map_or(real.to_owned(), host_port);
             let rule = rules.entry(key).or_default();
             let ca: Vec<PathBuf> = upstream.ca.iter().map(|path| site.resolve(path)).collect();
             rule.tls.ca.extend(ca);
@@ -141,12 +135,8 @@ pub fn proxy_rules(
 
 /// Returns the `host:port` of a URL.
 fn url_host(text: &str) -> Option<String> {
-    let url = Url::parse(text).ok()?;
-    Some(format!(
-        "{}:{}",
-        url.host_str()?,
-        url.port_or_known_default()?
-    ))
+    let url = Url::parse(text).ok().filter(Url::has_host)?;
+    Some(host_port(&url))
 }
 
 /// Returns the site's own hosts, each with the site key that names it.

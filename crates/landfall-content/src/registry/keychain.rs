@@ -3,12 +3,13 @@
 
 use super::auth_file::{AuthFile, containers_folder, hub_key};
 use super::credential::{Credential, CredentialLookup, RegistrySecret, site_secret};
+use landfall_http::host_of;
 use landfall_model::config::{PathDestinations, Site, SiteCredentials};
 use landfall_model::{Failure, TargetRegistry};
 use landfall_os::home_folder;
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
-use url::{Position, Url};
+use url::Url;
 
 /// What is wrong with a `credentials` entry that names no source.
 const NO_SOURCE: &str = "name usernameEnv and passwordEnv, or file, or authFile";
@@ -110,7 +111,7 @@ impl Keychain {
                     None => host.clone(),
                     // the mirror requires the account, so the key is its host; like that of its
                     // session, without the default port
-                    Some(Ok(url)) => hub_key(&url[Position::BeforeHost..Position::AfterPort]),
+                    Some(Ok(url)) => hub_key(host_of(&url)),
                     // `RegistrySessions` reports the invalid URL
                     Some(Err(_)) => continue,
                 };

@@ -1,11 +1,11 @@
 //! Gets, looks up and puts the manifests of a registry.
 
 use super::response::{is_page_for_head, plain_http_advice};
-use super::session::{RegistrySession, host_of};
+use super::session::RegistrySession;
 use bytes::Bytes;
 use landfall_http::{
     BodyFailure, ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose,
-    SIGN_IN_HINT, api_errors, describe, is_html, page_error,
+    SIGN_IN_HINT, api_errors, describe, host_of, is_html, page_error,
 };
 use landfall_model::{Algorithm, Descriptor, Digest, Manifest, ManifestError, locked, media_type};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};

@@ -3,8 +3,8 @@
 use super::challenge::TokenScope;
 use super::error_codes::{is_quota_error, known_cause};
 use super::manifests::content_digest;
-use super::session::{RegistrySession, host_of};
-use landfall_http::{DistributionError, ErrorKind, HttpError, HttpResponse, SIGN_IN_HINT};
+use super::session::RegistrySession;
+use landfall_http::{DistributionError, ErrorKind, HttpError, HttpResponse, SIGN_IN_HINT, host_of};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 use landfall_http::{api_errors, describe};
 use landfall_model::redact_urls;

@@ -10,8 +10,8 @@ use super::token_service::BearerToken;
 use super::upload::{BodyLimit, SelfMounts};
 use futures_util::future::BoxFuture;
 use landfall_http::{
-    ErrorKind, HttpError, HttpRequest, HttpResponse, OnceMap, SlotClass, Transport, host_port,
-    redacted_url,
+    ErrorKind, HttpError, HttpRequest, HttpResponse, OnceMap, SlotClass, Transport, host_of,
+    host_port, redacted_url,
 };
 use landfall_model::locked;
 use reqwest::StatusCode;
@@ -73,7 +73,7 @@ impl RegistrySession {
         };
         // a mirror gets the credentials of its own address, not those of the host that it replaces
         let account_host = match &origin {
-            Some(_) => host_of(&base),
+            Some(_) => host_of(&base).to_owned(),
             None => host.to_owned(),
         };
         let auth = Auth::new(
@@ -282,15 +282,6 @@ impl RegistrySession {
             ..self.scope(repository, false)
         }
     }
-}
-
-/// Returns the `host[:port]` of a URL, for messages.
-pub(super) fn host_of(url: &Url) -> String {
-    let port = url
-        .port()
-        .map(|port| format!(":{port}"))
-        .unwrap_or_default();
-    format!("{}{port}", url.host_str().unwrap_or("?"))
 }
 
 // Tokens for redirected requests. A registry such as registry.k8s.io may redirect to a host that

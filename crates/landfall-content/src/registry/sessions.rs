@@ -5,7 +5,7 @@ use super::host_rules::is_host_with_port;
 use super::keychain::Keychain;
 use super::response::BaseUrl;
 use super::session::RegistrySession;
-use landfall_http::{ErrorKind, HttpError, OnceMap, Transport, host_port};
+use landfall_http::{ErrorKind, HttpError, OnceMap, Transport, host_of, host_port};
 use landfall_model::config::Site;
 use landfall_model::{Failure, has_userinfo, locked, upstream_host};
 use std::collections::{BTreeMap, BTreeSet};
@@ -238,12 +238,10 @@ impl RegistrySessions {
             })?;
         let host = parsed.host_str().unwrap_or_default();
         // a mirror for `host:port` is more specific than one for `host`
-        let with_port = parsed
-            .port()
-            .map_or(host.to_owned(), |port| format!("{host}:{port}"));
+        let with_port = host_of(&parsed);
         let Some(mirror) = self
             .mirrors
-            .get(&with_port)
+            .get(with_port)
             .or_else(|| self.mirrors.get(host))
         else {
             return Ok((parsed, None));
@@ -255,7 +253,7 @@ impl RegistrySessions {
             parsed.path()
         ));
         target.set_query(parsed.query());
-        Ok((target, Some(with_port)))
+        Ok((target, Some(with_port.to_owned())))
     }
 }
 

@@ -2,7 +2,9 @@
 
 use crate::registry::RegistrySessions;
 use bytes::Bytes;
-use landfall_http::{ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose};
+use landfall_http::{
+    ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose, host_of,
+};
 use landfall_model::Failure;
 use reqwest::Method;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RANGE};
@@ -142,11 +144,7 @@ pub(super) async fn request(
     url: &str,
 ) -> Result<(HttpRequest, Option<Failure>), HttpError> {
     let (target, origin) = sessions.file_url(url)?;
-    let port = target
-        .port()
-        .map(|port| format!(":{port}"))
-        .unwrap_or_default();
-    let host = format!("{}{port}", target.host_str().unwrap_or_default());
+    let host = host_of(&target).to_owned();
     // over plain http, credentials are sent only if the user allowed plain http for this host, or
     // named this host as a mirror
     let trusted = target.scheme() == "https" || origin.is_some() || sessions.is_plain(&host);
