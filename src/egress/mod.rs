@@ -88,23 +88,17 @@ fn sources(
                 SourceKind::Registry,
             ),
             PartOrigin::Url(_) | PartOrigin::Urls(_) => {
-                let Some(written) = part.origin.url() else {
+                let Some(url) = part.origin.url() else {
                     continue;
                 };
-                let (url, origin) = sessions.file_url(written).map_err(unusable)?;
-                let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
-                (url, name, url_kind)
+                url_source(url, url_kind, sessions).map_err(unusable)?
             }
             PartOrigin::Git { repository, .. } if repository.path.is_some() => continue,
             PartOrigin::Git { repository, .. } => {
-                let (url, origin) = sessions.file_url(&repository.url).map_err(unusable)?;
-                let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
-                (url, name, SourceKind::Files)
+                url_source(&repository.url, url_kind, sessions).map_err(unusable)?
             }
             PartOrigin::LargeFile(server) => {
-                let (url, origin) = sessions.file_url(&server.url).map_err(unusable)?;
-                let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
-                (url, name, SourceKind::Files)
+                url_source(&server.url, url_kind, sessions).map_err(unusable)?
             }
             PartOrigin::Local(_) | PartOrigin::Computed(_) | PartOrigin::Trimmed { .. } => {
                 continue;
@@ -134,6 +128,18 @@ fn sources(
         }
     }
     Ok(sources)
+}
+
+/// The source of a URL: the URL that is requested, which may be that of a mirror, the host that the
+/// lock names, and the kind.
+fn url_source(
+    url: &str,
+    kind: SourceKind,
+    sessions: &RegistrySessions,
+) -> Result<(Url, String, SourceKind), HttpError> {
+    let (url, origin) = sessions.file_url(url)?;
+    let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
+    Ok((url, name, kind))
 }
 
 /// Adds a host with its URL, name and kind, unless it is in `sources` already. `by_lock` says

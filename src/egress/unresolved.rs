@@ -3,6 +3,7 @@
 
 use super::host::SourceKind;
 use super::pattern::EgressPattern;
+use super::url_source;
 use landfall_content::registry::RegistrySessions;
 use landfall_item::lockfile::{Lock, UnresolvedItem};
 use landfall_item::manifest::{MergedManifest, UpdatableVersion};
@@ -84,11 +85,7 @@ pub(super) fn unresolved_source(
             let url = sessions.expected_url(&name).ok()?;
             (url, name, SourceKind::Registry)
         }
-        NamedSource::Url(url, kind) => {
-            let (url, origin) = sessions.file_url(&url).ok()?;
-            let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
-            (url, name, kind)
-        }
+        NamedSource::Url(url, kind) => url_source(&url, kind, sessions).ok()?,
     };
     // the item has failed already, so a host that no rule can contain is not an error
     EgressPattern::exact(url.host_str()?).ok()?;
