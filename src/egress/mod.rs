@@ -71,7 +71,7 @@ fn sources(
     let mut sources: BTreeMap<String, SourceHost> = BTreeMap::new();
     let parts = lock.each_entry().flat_map(|entry| {
         let by_lock = is_requested_by_lock(&entry);
-        let parts = entry.parts.into_iter();
+        let parts = entry.parts.into_iter().flat_map(at_each_url);
         parts.map(move |part| (part, SourceKind::Files, by_lock))
     });
     let indexes = lock
@@ -128,6 +128,20 @@ fn sources(
         }
     }
     Ok(sources)
+}
+
+/// The part at each of its URLs: if one lacks the file, a pull requests the next, such as that of a
+/// snapshot of a repository.
+fn at_each_url(part: EntryPart) -> Vec<EntryPart> {
+    let EntryPart { descriptor, origin } = part;
+    let at = |origin| EntryPart {
+        descriptor: descriptor.clone(),
+        origin,
+    };
+    match origin {
+        PartOrigin::Urls(urls) => urls.into_iter().map(PartOrigin::Url).map(at).collect(),
+        origin => vec![at(origin)],
+    }
 }
 
 /// The source of a URL: the URL that is requested, which may be that of a mirror, the host that the

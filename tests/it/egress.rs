@@ -595,6 +595,24 @@ fn the_log_that_lock_asks_about_a_signature_is_listed() {
 }
 
 #[test]
+fn the_host_of_a_snapshot_is_listed_with_that_of_its_repository() {
+    let place = Place::new();
+    let all = include_str!("../data/all-fields.lock");
+    let start = all.find("packages:\n").unwrap();
+    let end = all.find("- name: yum:nodes").unwrap();
+    // the digest of the set, which has a placeholder there
+    let set = all[start..end].replace(
+        "6ee0eb490ff832101cf82a3d387c35f29e4230be786978f7acf9e811febf6723",
+        "03cb1ce457340f185643d70823c8941108f0117854958fa3371ad2199f52ae86",
+    );
+    place.write("landfall.lock", format!("version: 1\n{set}...\n"));
+    let found = evidence(&place, &[]);
+    for host in ["deb.test", "snapshot.test"] {
+        assert_eq!(found[host], "predicted", "{found:?}");
+    }
+}
+
+#[test]
 fn an_index_of_a_chart_that_could_not_be_locked_needs_no_pull() {
     let place = Place::new();
     place.write(
