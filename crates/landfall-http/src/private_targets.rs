@@ -274,12 +274,12 @@ impl Transport {
         named_by: Option<NamedBy<'_>>,
     ) -> Result<reqwest::Client, HttpError> {
         check_host(url)?;
-        let Some(named_by) = named_by else {
-            return self.client(url, route, AddressScope::Any);
-        };
-        self.check_literal(url, named_by)?;
+        if let Some(named_by) = named_by {
+            self.check_literal(url, named_by)?;
+        }
+        check_tunnel(url, route)?;
         // behind a proxy, the client only connects to the proxy, which may be private
-        let scope = if route.is_some() || self.is_allowed(url) {
+        let scope = if named_by.is_none() || route.is_some() || self.is_allowed(url) {
             AddressScope::Any
         } else {
             AddressScope::Public { port: port_of(url) }
@@ -328,6 +328,24 @@ fn check_host(url: &Url) -> Result<(), HttpError> {
     Err(HttpError::new(ErrorKind::Invalid, words).at(url))
 }
 
+/// Checks that TLS with the host of `url` can be set up in a tunnel of the proxy `route`. reqwest
+/// cannot do that for an IPv6 address, whose brackets it takes for a part of the name.
+fn check_tunnel(url: &Url, route: Option<&ProxyUrl>) -> Result<(), HttpError> {
+    let address = address_literal(url.host_str().unwrap_or_default());
+    let is_ipv6 = address.is_some_and(|address| address.is_ipv6());
+    match route {
+        Some(proxy) if is_ipv6 && url.scheme() == "https" => {
+            let words = format!(
+                "https with an IPv6 address is not possible through the proxy {}; use the name of \
+                 the host, or add the address to NO_PROXY",
+                proxy.address()
+            );
+            Err(HttpError::new(ErrorKind::Local, words).at(url))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns the error for a connection that was refused because all addresses of its host are
 /// private; `None` if it failed for another reason.
 pub(super) fn refused_name(
@@ -359,6 +377,11 @@ fn refused_target(url: &Url, named_by: NamedBy<'_>, address: IpAddr) -> HttpErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::RequestPurpose;
+    use crate::proxy::ProxyRules;
+    use crate::transport::TransportConfig;
+    use landfall_model::Limits;
+    use reqwest::Method;
 
     #[test]
     fn private_and_public_addresses_are_distinguished() {
@@ -444,6 +467,21 @@ mod tests {
         );
         assert!(resolve(&["127.0.0.1:9000", "[::1]:9000"]).await.is_ok());
         assert!(resolve(&["127.0.0.1:9001", "[::1]:9001"]).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn an_ipv6_address_is_not_requested_through_a_tunnel() {
+        let variable =
+            |name: &str| (name == "HTTPS_PROXY").then(|| "http://127.0.0.1:1".to_owned());
+        let transport = Transport::new(TransportConfig {
+            proxies: ProxyRules::from_env(variable).unwrap(),
+            ..TransportConfig::direct(Limits::default())
+        });
+        let url = "https://[2001:db8::7]:5000/v2/".parse().unwrap();
+        let request = HttpRequest::new(Method::GET, url, RequestPurpose::Registry);
+        let error = transport.send(&request).await.err().unwrap();
+        assert_eq!(error.kind, ErrorKind::Local);
+        assert!(error.to_string().contains("IPv6 address"), "{error}");
     }
 
     #[test]
