@@ -314,16 +314,15 @@ fn is_rest(range: Option<&str>, offset: u64, size: u64) -> bool {
 
 impl HttpResponse {
     /// Whether the body is a part of the content. Some caches store the response to a range, and
-    /// send it to requests without one.
+    /// send it to requests without one, perhaps with status 200.
     pub fn is_part(&self) -> bool {
         let range = self.header("content-range").and_then(parse_content_range);
-        let is_whole = range.is_some_and(|(start, end, total)| {
-            start == 0
-                && end
-                    .checked_add(1)
-                    .is_some_and(|size| total.parse() == Ok(size))
-        });
-        self.status == StatusCode::PARTIAL_CONTENT && !is_whole
+        let known =
+            range.and_then(|(start, end, total)| Some((start, end, total.parse::<u64>().ok()?)));
+        match known {
+            Some((start, end, total)) => start > 0 || end.saturating_add(1) < total,
+            None => self.status == StatusCode::PARTIAL_CONTENT,
+        }
     }
 }
 

@@ -196,7 +196,7 @@ pub async fn expect_whole_file(
     if !response.is_part() {
         return Ok(response);
     }
-    let words = "it answered with a part of the file (206), although the whole file was requested; \
+    let words = "it answered with a part of the file, although the whole file was requested; \
                  perhaps a cache on the way does not distinguish them";
     let error = HttpError::new(ErrorKind::Invalid, words).at(&response.url);
     Err(error.with_status(response.status))
