@@ -3,7 +3,8 @@
 
 use super::credential::{Credential, CredentialLookup, RegistrySecret, read_named};
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use landfall_http::TlsProfile;
 use landfall_model::{Failure, canonical_host, from_json};
 use landfall_os::home_folder;
@@ -13,6 +14,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::io::AsyncWriteExt;
+
+/// Base64 with or without padding: Kubernetes accepts both.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// An auth file, with the responses of its helpers.
 #[derive(Debug)]
@@ -71,8 +78,13 @@ impl AuthFile {
                 Failure::usage(format!("{name} is not a valid auth file: {error}"))
             })?,
         };
-        config.auths = with_normal_keys(config.auths);
-        config.cred_helpers = with_normal_keys(config.cred_helpers);
+        config.auths = with_normal_keys(config.auths, |entry| {
+            let secret = entry.as_ref().map(AuthEntry::secret);
+            matches!(secret, None | Some(Ok(None)))
+        });
+        config.cred_helpers = with_normal_keys(config.cred_helpers, |helper| {
+            helper_name(helper.as_ref()).is_none()
+        });
         Ok(AuthFile {
             name: name.into(),
             config,
@@ -207,11 +219,19 @@ impl AuthFile {
     }
 }
 
-fn with_normal_keys<T>(entries: BTreeMap<String, T>) -> BTreeMap<String, T> {
-    entries
-        .into_iter()
-        .map(|(key, entry)| (normal_key(&key), entry))
-        .collect()
+/// Normalizes the keys. If a host has several, an entry that is not empty counts, and the one whose
+/// key is normal already.
+fn with_normal_keys<T>(
+    entries: BTreeMap<String, T>,
+    is_empty: impl Fn(&T) -> bool,
+) -> BTreeMap<String, T> {
+    let mut entries: Vec<_> = entries.into_iter().collect();
+    entries.sort_by_key(|(key, entry)| (is_empty(entry), normal_key(key) != *key));
+    let mut normal = BTreeMap::new();
+    for (key, entry) in entries {
+        normal.entry(normal_key(&key)).or_insert(entry);
+    }
+    normal
 }
 
 impl AuthEntry {
@@ -224,13 +244,14 @@ impl AuthEntry {
         {
             return Ok(Some(RegistrySecret::Identity(token.clone())));
         }
-        if let (Some(user), Some(password)) = (&self.username, &self.password) {
-            return Ok(Some(RegistrySecret::Basic(user.clone(), password.clone())));
-        }
         let Some(auth) = self.auth.as_ref().filter(|auth| !auth.is_empty()) else {
-            return Ok(None);
+            let account = self.username.as_ref().zip(self.password.as_ref());
+            return Ok(account
+                .map(|(user, password)| RegistrySecret::Basic(user.clone(), password.clone())));
         };
-        let decoded = STANDARD.decode(auth.trim()).map_err(|_| "not base64")?;
+        // like docker and Kubernetes: `auth` wins, and may have the line breaks of `base64`
+        let auth: String = auth.split_whitespace().collect();
+        let decoded = BASE64.decode(auth).map_err(|_| "not base64")?;
         let decoded = String::from_utf8(decoded).map_err(|_| "not text")?;
         let (user, password) = decoded.split_once(':').ok_or("not user:password")?;
         Ok(Some(RegistrySecret::Basic(

@@ -258,6 +258,27 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn entries_are_read_as_by_docker_and_kubernetes() {
+        for entries in [
+            // `auth` wins
+            r#""r.test": {"auth": "dTpwdw==", "username": "", "password": ""}"#,
+            r#""r.test": {"auth": "dTpwdw==", "username": "old", "password": "x"}"#,
+            r#""r.test": {"auth": "", "username": "u", "password": "pw"}"#,
+            // as `base64` breaks lines, and without padding
+            r#""r.test": {"auth": "dTpw\r\ndw==\n"}"#,
+            r#""r.test": {"auth": "dTpwdw"}"#,
+            // several entries of one host
+            r#""r.test": {"auth": "dTpwdw=="}, "https://r.test/": {}"#,
+            r#""r.test": null, "https://r.test/v2/": {"auth": "dTpwdw=="}"#,
+            r#""r.test": {"auth": "dTpwdw=="}, "https://r.test": {"auth": "eDp4"}"#,
+        ] {
+            let keychain = keychain(&format!(r#"{{"auths": {{{entries}}}}}"#));
+            let found = user(&keychain, "r.test", "x").await;
+            assert_eq!(found.as_deref(), Some("u:pw"), "{entries}");
+        }
+    }
+
+    #[tokio::test]
     async fn a_missing_secret_of_the_site_is_an_error_only_for_its_registry() {
         let site = "registry: {address: far.test, credentials: {usernameEnv: U, passwordEnv: P}}\n\
                     upstreams:\n  quay.io: {credentials: {file: /nowhere/quay}}\n  ghcr.io: {credentials: {authFile: /nowhere/auth}}\n  \
