@@ -8,6 +8,7 @@ use landfall_model::config::{PathDestinations, Site, SiteCredentials};
 use landfall_model::{Failure, TargetRegistry};
 use landfall_os::home_folder;
 use std::cmp::Reverse;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use url::Url;
 
@@ -67,9 +68,11 @@ impl Keychain {
                 Ok(text) => keychain
                     .files
                     .push(AuthFile::parse(&path.display().to_string(), &text)?),
+                // the home folder may be no folder (`HOME=/dev/null`)
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
                 // an unreadable file is an error: without its account, failures would look like
                 // missing rights
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => return Err(Failure::read(&path, error)),
             }
         }
@@ -276,6 +279,14 @@ mod tests {
             let found = user(&keychain, "r.test", "x").await;
             assert_eq!(found.as_deref(), Some("u:pw"), "{entries}");
         }
+    }
+
+    #[test]
+    fn a_home_that_is_no_folder_has_no_accounts() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let home = file.path().display().to_string();
+        let keychain = Keychain::load(None, |name| (name == "HOME").then(|| home.clone()));
+        assert_eq!(keychain.unwrap().hosts(), Vec::<String>::new());
     }
 
     #[tokio::test]
