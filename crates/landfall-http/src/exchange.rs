@@ -94,11 +94,18 @@ impl Transport {
                     .at(&hop.url)
                     .caused_by(error)
             })?;
-            // Without TLS, everything after the redirect could be read and changed on the way.
-            if hop.url.scheme() == "https" && target.scheme() != "https" {
+            // Without TLS, everything after the redirect could be read and changed on the way. Other
+            // schemes, such as that of an FTP mirror, cannot be requested.
+            let is_allowed = match target.scheme() {
+                "https" => true,
+                "http" => hop.url.scheme() == "http",
+                _ => false,
+            };
+            if !is_allowed {
                 let words = format!(
-                    "it redirects to {}, from https to {}; refused",
+                    "it redirects to {}, from {} to {}; refused",
                     redacted_url(&target),
+                    hop.url.scheme(),
                     target.scheme()
                 );
                 return Err(HttpError::new(ErrorKind::Invalid, words).at(&hop.url));
@@ -446,8 +453,12 @@ mod tests {
     use std::io::{BufRead, BufReader, Write};
     use std::net::TcpListener;
 
-    /// The final status if a server answers `first` with a `Location`, and then 200.
-    async fn final_status(method: Method, first: &'static str) -> u16 {
+    /// The response if a server answers `first` with this `Location`, and then 200.
+    async fn response_after(
+        method: Method,
+        first: &'static str,
+        location: &'static str,
+    ) -> Result<HttpResponse, HttpError> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         std::thread::spawn(move || {
@@ -455,13 +466,30 @@ mod tests {
                 let (stream, _) = listener.accept().unwrap();
                 let mut lines = BufReader::new(&stream).lines();
                 while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
-                let fields = "Location: /next\r\nContent-Length: 0\r\nConnection: close";
+                let fields = "Content-Length: 0\r\nConnection: close";
+                let fields = format!("Location: {location}\r\n{fields}");
                 write!(&stream, "HTTP/1.1 {status}\r\n{fields}\r\n\r\n").unwrap();
             }
         });
         let transport = Transport::new(TransportConfig::direct(Limits::default()));
         let request = HttpRequest::new(method, url.parse().unwrap(), RequestPurpose::File);
-        transport.send(&request).await.unwrap().status.as_u16()
+        transport.send(&request).await
+    }
+
+    /// The final status if a server answers `first` with a `Location`, and then 200.
+    async fn final_status(method: Method, first: &'static str) -> u16 {
+        let response = response_after(method, first, "/next").await;
+        response.unwrap().status.as_u16()
+    }
+
+    #[tokio::test]
+    async fn a_redirect_to_another_scheme_is_refused_at_once() {
+        for target in ["ftp://ftp.test/x", "file:///etc/x", "data:,x"] {
+            let refused = response_after(Method::GET, "302 Found", target).await;
+            let error = refused.err().unwrap();
+            assert_eq!(error.kind, ErrorKind::Invalid);
+            assert!(error.to_string().contains(target), "{error}");
+        }
     }
 
     #[tokio::test]
