@@ -105,7 +105,7 @@ pub(super) fn is_failing(status: StatusCode) -> bool {
 
 /// Parses `Retry-After`, which is a number of seconds or an HTTP date (RFC 9110, 10.2.3), as a
 /// duration from `now`. Some servers send a fraction, a unit, quotes or a timestamp in another
-/// format. Returns `None` if the value names no time.
+/// format, such as seconds since 1970. Returns `None` if the value names no time.
 pub(super) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim_matches(|c: char| c.is_whitespace() || c == '"');
     let digits = value.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+')));
@@ -118,11 +118,18 @@ pub(super) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     if is_seconds && let Ok(seconds) = number.parse::<f64>() {
         // a negative number is a time in the past, and a huge one does not fit into a duration
         let wait = Duration::try_from_secs_f64(seconds.max(0.0).ceil());
-        return Some(bounded(wait.unwrap_or(Duration::MAX)));
+        let wait = wait.unwrap_or(Duration::MAX);
+        // nobody asks to wait for 31 years (docker/hub-feedback#2459)
+        let is_time = wait >= Duration::from_secs(1_000_000_000);
+        let since = now.duration_since(SystemTime::UNIX_EPOCH);
+        let since = since.ok().filter(|_| is_time).unwrap_or_default();
+        return Some(bounded(wait.saturating_sub(since)));
     }
     let time = httpdate::parse_http_date(value).ok().or_else(|| {
-        let stamp: jiff::Timestamp = value.parse().ok()?;
-        Some(stamp.into())
+        let stamp = value.parse::<jiff::Timestamp>().ok();
+        // the dates of mails, with `UTC` or `+0000` in place of `GMT`
+        let mail = || Some(jiff::fmt::rfc2822::parse(value).ok()?.timestamp());
+        Some(stamp.or_else(mail)?.into())
     })?;
     // a date in the past is a wait of 0
     Some(bounded(time.duration_since(now).unwrap_or_default()))
@@ -291,12 +298,20 @@ mod tests {
             ("1994-11-06T08:50:07Z", 30),
             ("1994-11-06T10:50:07+02:00", 30),
             ("Sunday, 06-Nov-94 08:50:07 GMT", 30),
+            ("Sun, 06 Nov 1994 08:50:07 UTC", 30),
+            ("Sun, 6 Nov 1994 09:50:07 +0100", 30),
+            ("Sun, 06 Nov 1994 08:50:07 gmt", 30),
             ("99999999999999999999999", 365 * 24 * 3600),
         ] {
             let expected = Duration::from_secs(seconds);
             assert_eq!(retry_after(text, now), Some(expected), "{text}");
         }
         assert!(retry_after("18446744073709551615", now).unwrap() < Duration::from_hours(400 * 24));
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_746_136_878);
+        for (text, seconds) in [("1746136938", 60), ("1746136878", 0), ("1700000000", 0)] {
+            let expected = Duration::from_secs(seconds);
+            assert_eq!(retry_after(text, now), Some(expected), "{text}");
+        }
     }
 
     #[test]
