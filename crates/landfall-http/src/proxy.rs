@@ -1,8 +1,8 @@
 //! Selects the proxy for a request, and names the rule that selected it.
 
 use super::no_proxy::{NoProxyEntry, RequestTarget};
-use landfall_model::Failure;
 use landfall_model::config::SiteProxy;
+use landfall_model::{Failure, has_host_characters};
 use percent_encoding::percent_decode_str;
 use std::fmt;
 use url::Url;
@@ -242,6 +242,12 @@ impl ProxyUrl {
         };
         let url = Url::parse(&format!("{scheme}://{host}"))
             .map_err(|error| Failure::usage(format!("not a URL of a proxy ({error})")))?;
+        if !has_host_characters(url.host_str().unwrap_or_default()) {
+            return Err(Failure::usage(
+                "not a URL of a proxy (its host has a character that no host has; quotes are not \
+                 a part of the value)",
+            ));
+        }
         let account = userinfo.map(|userinfo| {
             let (user, password) = userinfo.split_once(':').unwrap_or((userinfo, ""));
             ProxyAccount {
@@ -441,6 +447,12 @@ mod tests {
                 .to_string()
                 .contains("socks5")
         );
+        // as `docker run --env-file` passes them
+        for quoted in ["\"http://h:1\"", "'h'", "\"http://u:secret@h:1\""] {
+            let error = ProxyUrl::parse(quoted, "X").unwrap_err().to_string();
+            assert!(error.starts_with("not a URL of a proxy ("), "{error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
         let proxy = ProxyUrl::parse("http://u:secret@h", "X").unwrap();
         assert!(!format!("{proxy:?} {:?}", proxy.account).contains("secret"));
     }
