@@ -4,7 +4,7 @@
 //! On the machines, apt selects by the same rules, so it will request the carried packages. The
 //! code follows `pkgDepCache::MarkInstall` of apt 2.6.
 
-use super::marking::{MarkMode, MarkedVersion, Marking};
+use super::marking::{AptExclusion, MarkMode, MarkedVersion, Marking};
 use super::reason::{BrokenReason, relation_text};
 use super::relation::{VersionOperator, compare};
 use super::universe::{
@@ -15,27 +15,22 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 impl<'u, 't> Marking<'u, 't> {
-    /// Whether the candidate of `package` can be installed. No planned version for another
-    /// architecture may exclude it. If `with_needs` is set, a planned version or a candidate must
-    /// satisfy each of its critical dependencies. If none satisfies one of them, the candidate is
-    /// discarded, unless the package is protected.
+    /// Whether the candidate of `package` can be installed. If `with_needs` is set, a planned
+    /// version or a candidate must satisfy each of its critical dependencies. If none satisfies one
+    /// of them, the candidate is discarded, unless the package is protected.
     fn can_install(&mut self, package: AptPackageId, with_needs: bool, is_user: bool) -> bool {
         let state = self.states[package as usize];
         let Some(candidate) = state.candidate else {
             return false;
         };
-        if !(is_user || state.mode == MarkMode::Install && state.install == Some(candidate)) {
-            // packages with `Multi-Arch: same` must have one version for all architectures
-            let others = self.other_architectures(package, candidate, MarkedVersion::Install);
-            if let (Some(other), true) = (
-                others.first(),
-                self.universe.offer_of(candidate).multi_arch == MultiArch::Same
-                    && state.current != Some(candidate),
-            ) {
-                self.reasons
-                    .set(package, BrokenReason::OtherArchitecture(*other));
-                return false;
-            }
+        let is_planned = state.mode == MarkMode::Install && state.install == Some(candidate);
+        if !is_user
+            && !is_planned
+            && let Some(other) = self.candidate_of_other_architecture(package, candidate)
+        {
+            let reason = BrokenReason::OtherArchitecture(other);
+            self.reasons.set(package, reason);
+            return false;
         }
         if !with_needs || state.current == Some(candidate) {
             return true;
@@ -59,6 +54,34 @@ impl<'u, 't> Marking<'u, 't> {
             }
         }
         false
+    }
+
+    /// The candidate of an installed package for another architecture that has another version than
+    /// `candidate`, if both are `Multi-Arch: same`, so that their versions cannot become equal.
+    fn candidate_of_other_architecture(
+        &self,
+        package: AptPackageId,
+        candidate: AptVersionId,
+    ) -> Option<AptVersionId> {
+        let offer = self.universe.offer_of(candidate);
+        if offer.multi_arch != MultiArch::Same
+            || self.states[package as usize].current == Some(candidate)
+        {
+            return None;
+        }
+        let name = self.universe.packages[package as usize].name;
+        let others = self.universe.packages_of(name).iter();
+        let others = others
+            .filter(|other| **other != package)
+            .map(|other| &self.states[*other as usize])
+            .filter(|state| state.current.is_some());
+        others.filter_map(|state| state.candidate).find(|other| {
+            let other = self.universe.offer_of(*other);
+            // a version that no source has any more may stay behind
+            other.multi_arch == MultiArch::Same
+                && other.version != offer.version
+                && other.source.is_some()
+        })
     }
 
     /// Marks the candidate of `package` for installation, and if `with_needs` is set, its
@@ -112,10 +135,14 @@ impl<'u, 't> Marking<'u, 't> {
                     continue;
                 }
                 if group[0].is_negative() {
-                    against.push(group)
+                    against.push(AptExclusion::Relation(group));
                 } else {
-                    needs.push(group)
+                    needs.push(group);
                 }
+            }
+            let others = self.other_architectures(package, candidate, MarkedVersion::Install);
+            if state.is_protected || !others.is_empty() {
+                against.push(AptExclusion::OtherArchitectures);
             }
             let cleared = self.resolve_conflicts(
                 package,
@@ -569,9 +596,7 @@ impl Universe<'_> {
         }
         match relation.arch {
             ArchQualifier::Own => arch == own || offer.multi_arch == MultiArch::Foreign,
-            ArchQualifier::Any => {
-                matches!(offer.multi_arch, MultiArch::Allowed | MultiArch::Foreign)
-            }
+            ArchQualifier::Any => offer.multi_arch == MultiArch::Allowed,
             ArchQualifier::This(wanted) => arch == wanted,
         }
     }
@@ -615,7 +640,9 @@ impl Universe<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::choose::choose;
     use super::super::marking::AptSettings;
+    use super::super::reason::name_and_version;
     use super::*;
     use landfall_model::document::growth::assert_linear;
 
@@ -671,6 +698,55 @@ mod tests {
                 }
             });
         });
+    }
+
+    #[test]
+    fn packages_for_other_architectures_are_selected_as_by_apt() {
+        let package = |name: &str, version: u8, arch: &str, fields: &str| {
+            format!("Package: {name}\nVersion: {version}\nArchitecture: {arch}\n{fields}\n")
+        };
+        let same = "Multi-Arch: same\n";
+        let index = [
+            package("libx", 2, "amd64", same),
+            package("libx", 2, "i386", same),
+            package("app", 1, "amd64", "Depends: libx (>= 2)\n"),
+            package("data", 1, "all", "Multi-Arch: foreign\n"),
+            package("tool", 1, "amd64", "Depends: data:any\n"),
+            package("shell", 1, "amd64", "Multi-Arch: allowed\n"),
+            package("script", 1, "amd64", "Depends: shell:any\n"),
+            package("main", 1, "amd64", "Recommends: extra:i386\n"),
+            package("main", 1, "i386", "Provides: extra\n"),
+        ];
+        let status = ["amd64", "i386"].map(|arch| {
+            package(
+                "libx",
+                1,
+                arch,
+                "Multi-Arch: same\nStatus: install ok installed\n",
+            )
+        });
+        let (index, status) = (index.concat(), status.concat());
+        let mut universe = Universe::new(&["amd64".to_owned(), "i386".to_owned()]);
+        let source = universe.add_source(500);
+        universe.add_index(source, &index);
+        universe.add_installed(&status);
+        let settings = AptSettings {
+            recommends: true,
+            ..SETTINGS
+        };
+        let selected = |name: &str| {
+            let chosen = choose(&universe, &[], &[name.to_owned()], settings)?;
+            let versions = chosen.versions.into_iter();
+            let names = versions.map(|version| name_and_version(&universe, version));
+            Ok::<_, String>(names.collect::<Vec<_>>())
+        };
+        // the library is upgraded for both architectures, because their versions must be equal
+        let expected = ["libx 2", "libx:i386 2", "app 1"];
+        assert_eq!(selected("app").unwrap(), expected);
+        assert_eq!(selected("script").unwrap(), ["shell 1", "script 1"]);
+        assert!(selected("tool").is_err());
+        // a recommendation does not replace the requested package
+        assert_eq!(selected("main").unwrap(), ["main 1"]);
     }
 
     #[test]

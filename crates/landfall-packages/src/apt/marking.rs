@@ -58,6 +58,16 @@ pub(super) struct Marking<'u, 't> {
     dependents: HashMap<AptPackageId, Vec<(AptPackageId, &'u AptRelation<'t>)>>,
 }
 
+/// What a candidate cannot be installed together with.
+#[derive(Clone, Copy)]
+pub(super) enum AptExclusion<'u, 't> {
+    /// The packages that this relation, `Conflicts` or `Breaks`, names.
+    Relation(&'u [AptRelation<'t>]),
+    /// The packages of the same name for other architectures, unless they are equal and
+    /// `Multi-Arch: same`.
+    OtherArchitectures,
+}
+
 /// Selects one of the versions in a [`PackageMark`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum MarkedVersion {
@@ -370,6 +380,20 @@ impl<'u, 't> Marking<'u, 't> {
 }
 
 impl<'u, 't> Marking<'u, 't> {
+    /// The versions that `exclusion` excludes for `candidate`, a version of `package`.
+    fn excluded(
+        &self,
+        exclusion: AptExclusion<'_, 't>,
+        package: AptPackageId,
+        candidate: AptVersionId,
+        which: MarkedVersion,
+    ) -> Vec<AptVersionId> {
+        match exclusion {
+            AptExclusion::Relation(group) => self.solutions(group, candidate, which),
+            AptExclusion::OtherArchitectures => self.other_architectures(package, candidate, which),
+        }
+    }
+
     /// Resolves `against`, the conflicts of `candidate`, which is a version of `package`. Collects
     /// in `upgrades` the packages that must be upgraded, and in `removals` those that must be
     /// removed. If `package` is protected, packages are removed at once instead. Returns whether
@@ -382,7 +406,7 @@ impl<'u, 't> Marking<'u, 't> {
         &mut self,
         package: AptPackageId,
         candidate: AptVersionId,
-        against: &[&'u [AptRelation<'t>]],
+        against: &[AptExclusion<'u, 't>],
         depth: u32,
         is_user: bool,
         upgrades: &mut Vec<AptPackageId>,
@@ -391,10 +415,11 @@ impl<'u, 't> Marking<'u, 't> {
         let is_protected = self.states[package as usize].is_protected;
         // packages whose candidates conflict: an upgrade of these does not help
         let mut bad = BTreeSet::new();
-        for group in against {
+        for exclusion in against {
             let mut failed = None;
             // first the candidates that conflict, then the installed versions
-            for version in self.solutions(group, candidate, MarkedVersion::Candidate) {
+            let which = MarkedVersion::Candidate;
+            for version in self.excluded(*exclusion, package, candidate, which) {
                 let other = self.universe.offer_of(version).package;
                 let state = self.states[other as usize];
                 if state.candidate != Some(version) {
@@ -421,7 +446,8 @@ impl<'u, 't> Marking<'u, 't> {
                 }
             }
             if failed.is_none() || is_protected || is_user {
-                for version in self.solutions(group, candidate, MarkedVersion::Current) {
+                let which = MarkedVersion::Current;
+                for version in self.excluded(*exclusion, package, candidate, which) {
                     let other = self.universe.offer_of(version).package;
                     let state = self.states[other as usize];
                     if state.candidate.is_some()
@@ -438,8 +464,11 @@ impl<'u, 't> Marking<'u, 't> {
                 }
             }
             if let Some(version) = failed {
-                self.reasons
-                    .set(package, BrokenReason::Conflicts(candidate, version));
+                let reason = match exclusion {
+                    AptExclusion::Relation(_) => BrokenReason::Conflicts(candidate, version),
+                    AptExclusion::OtherArchitectures => BrokenReason::OtherArchitecture(version),
+                };
+                self.reasons.set(package, reason);
                 return false;
             }
         }

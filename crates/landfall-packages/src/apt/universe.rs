@@ -391,7 +391,7 @@ pub enum RelationKind {
 pub enum ArchQualifier {
     /// No qualifier: the architecture of the package that has the relation.
     Own,
-    /// `:any`: any architecture, if the other package is `Multi-Arch: allowed` or `foreign`.
+    /// `:any`: any architecture, if the other package is `Multi-Arch: allowed`.
     Any,
     /// The architecture with this position in `Universe::architectures`.
     This(u8),
