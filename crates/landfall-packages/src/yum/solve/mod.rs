@@ -107,7 +107,7 @@ pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableR
     let names = jobs
         .iter()
         .flat_map(|job| &job.candidates)
-        .map(|id| pool.name(*id));
+        .map(|id| (pool.name(*id), pool.arch(*id)));
     rules.prefer_architectures(&names.collect());
     if rules.is_out_of_steps() {
         return Err(out_of_steps(steps, rules.unlisted));

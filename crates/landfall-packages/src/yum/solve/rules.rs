@@ -415,9 +415,8 @@ impl<'p> Rules<'p> {
 
     /// Adds rules against packages that are also available for a better architecture: such a
     /// package may only be installed together with the same version for the better architecture.
-    /// Packages with a name in `requested` get no such rule, because a request may name an
-    /// architecture.
-    pub(super) fn prefer_architectures(&mut self, requested: &BTreeSet<&str>) {
+    /// Packages with a name and an architecture in `requested` get no such rule.
+    pub(super) fn prefer_architectures(&mut self, requested: &BTreeSet<(&str, &str)>) {
         let pool = self.pool;
         let reached: Vec<PackageId> = pool
             .ids()
@@ -425,7 +424,7 @@ impl<'p> Rules<'p> {
             .collect();
         for id in reached
             .into_iter()
-            .filter(|id| !requested.contains(pool.name(*id)))
+            .filter(|id| !requested.contains(&(pool.name(*id), pool.arch(*id))))
         {
             let Some(rank) = self.arch_rank(id).filter(|rank| *rank > 0) else {
                 continue;

@@ -193,6 +193,10 @@ fn the_native_architecture_is_preferred() {
         ["b-1-1", "c-1-1", "c-1-1"],
         "both, of one version"
     );
+    // a request for the 64-bit package does not allow another version of the 32-bit one
+    let sources = "a 1 x86_64: requires lib32\n c 1 i686: provides lib32\n c 2 x86_64\n";
+    let answer = ask(sources, "", &["a", "c.x86_64"], true, false);
+    assert!(answer.outcome.is_err());
 }
 
 #[test]
