@@ -55,8 +55,17 @@ pub(super) async fn versions(
     };
     Ok(found
         .into_iter()
-        .filter(|version| is_version(version))
+        .filter(|version| match from {
+            VersionSource::GitTags(_) => is_tag(version),
+            _ => is_version(version),
+        })
         .collect())
+}
+
+/// Whether the name of a git tag can be written into a manifest. Those of repositories with several
+/// products are like `kustomize/v5.4.2` or `@scope/app@1.2.3`.
+fn is_tag(name: &str) -> bool {
+    is_version(&name.replace(['/', '@'], "-"))
 }
 
 /// Whether a text can be written into a manifest without quotes. The text comes from a server,
@@ -346,7 +355,10 @@ mod tests {
         assert!(is_version("v1.30.0-rke2r1") && is_version("1.2.3+k3s1"));
         assert!(is_version("db_2026-09-28T00:37:02Z_1790577750.tar.zst"));
         for bad in ["", "a:", "1.0 # x", "a: b", "\"1\"", "1\n2"] {
-            assert!(!is_version(bad), "{bad}");
+            assert!(!is_version(bad) && !is_tag(bad), "{bad}");
+        }
+        for tag in ["kustomize/v5.4.2", "@scope/app@1.2.3"] {
+            assert!(is_tag(tag) && !is_version(tag), "{tag}");
         }
     }
 

@@ -233,6 +233,37 @@ fn update_moves_a_tag_by_its_policy() {
     assert_eq!(after["packs"].as_array().unwrap().len(), 2);
 }
 
+/// Before, the version was the text after the last slash, and tags with a slash were not listed.
+#[test]
+fn update_moves_the_tag_of_one_product_of_a_repository() {
+    let Some((server, place)) = sample("ref: main") else {
+        return;
+    };
+    let repository = server.place.path("repos/team/platform.git");
+    for tag in [
+        "cli/v1.0.0",
+        "cli/v1.1.0",
+        "api/v1.2.0",
+        "v1.3.0",
+        "@a/b@1.0.0",
+        "@a/b@1.0.1",
+        "@a/c@1.0.2",
+    ] {
+        server.git(&repository, &["tag", tag, "main"]);
+    }
+    for (old, new) in [
+        ("cli/v1.0.0", "cli/v1.1.0"),
+        ("refs/tags/cli/v1.0.0", "refs/tags/cli/v1.1.0"),
+        ("'@a/b@1.0.0'", "'@a/b@1.0.1'"),
+    ] {
+        let more = format!("ref: {old}, update: minor");
+        place.write("m.yaml", manifest(&server.url("team/platform.git"), &more));
+        place.ok(&["update", "-f", "m.yaml"]);
+        let updated = place.read("m.yaml");
+        assert!(updated.contains(&format!("ref: {new},")), "{updated}");
+    }
+}
+
 /// Before, only the name of a tag had an age: a tag that was moved while it waited, to a commit that
 /// nobody had seen, was locked when the wait of its name was over. The dates in commits and tags do
 /// not count.

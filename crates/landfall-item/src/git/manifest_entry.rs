@@ -182,7 +182,9 @@ impl ManifestEntry for GitEntry {
         let (Some(url), Some(text), Some(rule)) = (&self.url, &self.r#ref, &self.update) else {
             return Vec::new();
         };
-        let start = text.rfind('/').map_or(0, |slash| slash + 1);
+        // the name of a tag may have slashes, as in `kustomize/v5.4.2`
+        let tag = text.strip_prefix("refs/tags/").unwrap_or(text);
+        let start = text.len() - tag.len();
         vec![MovableVersion {
             rule,
             name: format!("{}{url}", GitRequest::PREFIX),
@@ -258,4 +260,29 @@ fn pattern_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
     Regex::new(text)
         .map(|_| GitRequest::pattern(text))
         .map_err(|_| span.fault("this is not a regular expression", None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_the_whole_name_of_the_tag() {
+        for (written, version) in [
+            ("v1.4.0", "v1.4.0"),
+            ("refs/tags/v1.4.0", "v1.4.0"),
+            ("kustomize/v5.4.2", "kustomize/v5.4.2"),
+            ("refs/tags/sdk/core/v1.0.0", "sdk/core/v1.0.0"),
+        ] {
+            let entry = GitEntry {
+                url: Some("https://git.example.com/team/app.git".into()),
+                r#ref: Some(written.into()),
+                update: serde_yaml::from_str("minor").ok(),
+                ..GitEntry::default()
+            };
+            let movable = entry.movable_versions();
+            assert_eq!(movable.len(), 1, "{written}");
+            assert_eq!(&written[movable[0].version.clone()], version);
+        }
+    }
 }
