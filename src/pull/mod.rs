@@ -132,12 +132,19 @@ pub(crate) async fn pull(
     progress.end();
     let mut items = Vec::new();
     let mut lost_referrers = Vec::new();
+    // in the order of the lock, like the entries of the shard, so that each is computed only once
+    let mut whole_entries = share.lock.each_entry();
     for shard_entry in &shard_entries {
+        let own = &shard_entry.entry;
         let mut attestations = ListedAttestations::default();
-        if outcome.lacks_part(&shard_entry.entry)
-            && let Some(entry) = share.whole_entry(&shard_entry.entry)
-        {
-            attestations = listed_attestations(&entry, &*transfer.source, &**into).await;
+        if outcome.lacks_part(own) {
+            let whole = if shard_entry.is_whole() {
+                None
+            } else {
+                whole_entries.find(|entry| is_same(entry, own))
+            };
+            let entry = whole.as_ref().unwrap_or(own);
+            attestations = listed_attestations(entry, &*transfer.source, &**into).await;
         }
         let (item, lost) = outcome.items(shard_entry, &attestations);
         items.push(item);
@@ -363,14 +370,6 @@ impl<'a> ShardShare<'a> {
         self.each().map(|own| own.entry)
     }
 
-    /// The entry of the lock with all its parts, of which `own` has some.
-    pub(crate) fn whole_entry(&self, own: &LockEntry) -> Option<LockEntry> {
-        let is_same = |entry: &LockEntry| {
-            (entry.kind, &entry.name, &entry.digest) == (own.kind, &own.name, &own.digest)
-        };
-        self.lock.each_entry().find(is_same)
-    }
-
     /// The losses of the lock. Only the first shard returns them, so that they are reported once.
     pub(crate) fn losses(&self) -> Vec<ReportItem> {
         if self.shard.is_first() {
@@ -379,6 +378,11 @@ impl<'a> ShardShare<'a> {
             Vec::new()
         }
     }
+}
+
+/// Whether both are parts of one entry of a lock.
+fn is_same(one: &LockEntry, other: &LockEntry) -> bool {
+    (one.kind, &one.name, &one.digest) == (other.kind, &other.name, &other.digest)
 }
 
 /// The digest that decides to which shard a part belongs. A trimmed index is computed from the
@@ -393,6 +397,48 @@ fn assigned_digest(part: &EntryPart) -> &Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use landfall_content::store::DiskStore;
+    use landfall_content::{LocalSource, MemoryBlobs};
+    use landfall_model::document::growth::assert_linear;
+    use landfall_model::report::SilentProgress;
+
+    #[test]
+    fn a_pull_in_which_everything_fails_takes_linear_time() {
+        // on one thread, whose processor time is measured
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let activity = Activity::default();
+        assert_linear(200, |count| {
+            let files = (0..count).map(|number| {
+                let digest = Digest::sha256(&number.to_le_bytes());
+                format!(
+                    "- {{name: \"https://h.test/{number:05}\", digest: \"{digest}\", size: 8}}\n"
+                )
+            });
+            let lock = format!("version: 1\nfiles:\n{}", files.collect::<String>());
+            let lock = Lock::parse("l", &lock).unwrap();
+            let share = ShardShare::new(&lock, Shard::default());
+            let dir = tempfile::tempdir().unwrap();
+            let into: Arc<dyn BlobStore> = Arc::new(DiskStore::scratch(dir.path()).unwrap());
+            let pulling = pull(
+                &share,
+                Arc::new(LocalSource(Arc::new(MemoryBlobs::default()))),
+                &into,
+                Limits {
+                    attempts: 1,
+                    ..Limits::default()
+                },
+                false,
+                Arc::new(SilentProgress),
+                &activity,
+            );
+            let items = runtime.block_on(pulling).unwrap();
+            assert_eq!(items.len(), count);
+            assert!(items.iter().all(|item| item.status == ItemStatus::Failed));
+        });
+    }
 
     #[test]
     fn blobs_are_sorted_by_entry_unless_the_store_ranks_them() {
