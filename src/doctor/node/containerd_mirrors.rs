@@ -23,6 +23,8 @@ pub(crate) struct NodeMirror {
     pub(crate) url: Url,
     /// The path of the certificate authority on the node.
     pub(crate) ca: Option<String>,
+    /// The paths of the client certificate and of its key on the node.
+    pub(crate) client: Option<[String; 2]>,
     pub(crate) skip_verify: bool,
     /// The value of the header `Authorization`.
     pub(crate) authorization: Option<String>,
@@ -41,7 +43,8 @@ impl NodeMirror {
     /// The name under which containerd requests a repository here. Without `override_path`, the
     /// URL has no path of its own.
     fn repository(&self, repository: &str) -> String {
-        let path = self.url.path().trim_start_matches("/v2").trim_matches('/');
+        let path = self.url.path();
+        let path = path.strip_prefix("/v2").unwrap_or(path).trim_matches('/');
         if path.is_empty() {
             repository.to_owned()
         } else {
@@ -144,7 +147,8 @@ fn host_file(files: &MachineFiles, folder: &str, path: String, text: &str) -> Ho
         .map(|(url, table)| (url.as_str(), table))
         .collect();
     // containerd asks them in the order of the file
-    named.sort_by_key(|(url, _)| text.find(*url));
+    let positions = table_positions(text);
+    named.sort_by_key(|(url, _)| positions.get(url).copied().unwrap_or(usize::MAX));
     let server = root.get("server").and_then(Value::as_str);
     named.extend(server.map(|server| (server, &root)));
     for (url, table) in named {
@@ -155,16 +159,16 @@ fn host_file(files: &MachineFiles, folder: &str, path: String, text: &str) -> Ho
         };
         match Url::parse(&with_scheme) {
             Result::Ok(url) => {
-                let text = |key: &str| table.get(key).and_then(Value::as_str);
+                let ca = table.get("ca").and_then(text_or_first);
+                let client = table.get("client").and_then(client_files);
                 let header = table
                     .get("header")
                     .and_then(|header| header.get("Authorization"));
-                // a header may have one value or a list
-                let header = header.and_then(|value| value.as_str().or_else(|| value[0].as_str()));
                 let mirror = NodeMirror {
-                    ca: text("ca").map(|ca| absolute(&base, ca)),
+                    ca: ca.map(|ca| absolute(&base, ca)),
+                    client: client.map(|files| files.map(|file| absolute(&base, file))),
                     skip_verify: table.get("skip_verify").and_then(Value::as_bool) == Some(true),
-                    authorization: header.map(str::to_owned),
+                    authorization: header.and_then(text_or_first).map(str::to_owned),
                     url,
                 };
                 if !mirrors
@@ -179,10 +183,10 @@ fn host_file(files: &MachineFiles, folder: &str, path: String, text: &str) -> Ho
     }
     let absent = mirrors
         .iter()
-        .filter_map(|mirror| mirror.ca.as_ref())
-        .find(|ca| !files.exists(ca));
+        .flat_map(|mirror| mirror.ca.iter().chain(mirror.client.iter().flatten()))
+        .find(|file| !files.exists(file));
     let wrong =
-        wrong.or_else(|| absent.map(|ca| format!("{path} names {ca}, which does not exist")));
+        wrong.or_else(|| absent.map(|file| format!("{path} names {file}, which does not exist")));
     let host = host_of_folder(folder);
     let is_host = |url: &str| {
         let name = url
@@ -200,6 +204,39 @@ fn host_file(files: &MachineFiles, folder: &str, path: String, text: &str) -> Ho
         mirrors: wrong.map_or(Result::Ok(mirrors), Err),
         asks_upstream,
     }
+}
+
+/// The lines of the tables `[host."URL"]`, by their URLs.
+fn table_positions(text: &str) -> BTreeMap<&str, usize> {
+    let mut positions = BTreeMap::new();
+    for (at, line) in text.lines().enumerate() {
+        let Some(name) = line.trim_start().strip_prefix("[host.") else {
+            continue;
+        };
+        for quote in ['"', '\''] {
+            let name = name.strip_prefix(quote);
+            if let Some((url, _)) = name.and_then(|name| name.split_once(quote)) {
+                positions.entry(url).or_insert(at);
+            }
+        }
+    }
+    positions
+}
+
+/// A text, or the first one of a list.
+fn text_or_first(value: &Value) -> Option<&str> {
+    value.as_str().or_else(|| value[0].as_str())
+}
+
+/// The files of a client certificate and of its key: one file with both, or the first of a list of
+/// files or of pairs of files.
+fn client_files(value: &Value) -> Option<[&str; 2]> {
+    if let Some(file) = text_or_first(value) {
+        return Some([file, file]);
+    }
+    let certificate = value[0][0].as_str()?;
+    let key = value[0][1].as_str().filter(|key| !key.is_empty());
+    Some([certificate, key.unwrap_or(certificate)])
 }
 
 /// The path `path` of a file in the folder `base`, without `..`.
@@ -337,5 +374,68 @@ fn check_destinations(
             steps.no("image", says);
             steps.fix("add `consumers: [containerd]` to the site and push again, or render the files of the node again");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mirrors(folder: &str, text: &str) -> Vec<NodeMirror> {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["ca.crt", "client.cert", "client.key"] {
+            std::fs::write(root.path().join(name), "x").unwrap();
+        }
+        let files = MachineFiles::collected(root.path().to_owned());
+        let path = format!("/certs.d/{folder}/hosts.toml");
+        host_file(&files, folder, path, text).mirrors.unwrap()
+    }
+
+    #[test]
+    fn mirrors_have_the_order_of_the_tables() {
+        let text = "server = \"https://r.test/v2/b\"\noverride_path = true\n\n\
+                    [host.\"https://r.test/v2/bb\"]\noverride_path = true\n\n\
+                    [host.'https://r.test/v2/a']\noverride_path = true\n\n\
+                    [host.\"https://r.test/v2/b\"]\noverride_path = true\n";
+        let mirrors = mirrors("quay.io", text);
+        let paths: Vec<&str> = mirrors.iter().map(|mirror| mirror.url.path()).collect();
+        assert_eq!(paths, ["/v2/bb", "/v2/a", "/v2/b"]);
+    }
+
+    #[test]
+    fn certificates_are_texts_and_lists() {
+        for (ca, client) in [
+            ("\"/ca.crt\"", "[[\"/client.cert\", \"/client.key\"]]"),
+            (
+                "[\"../../ca.crt\"]",
+                "[[\"../../client.cert\", \"../../client.key\"]]",
+            ),
+        ] {
+            let text = format!("[host.\"https://r.test\"]\nca = {ca}\nclient = {client}\n");
+            let mirrors = mirrors("quay.io", &text);
+            assert_eq!(mirrors[0].ca.as_deref(), Some("/ca.crt"), "{text}");
+            let client = mirrors[0].client.as_ref().unwrap();
+            assert_eq!(*client, ["/client.cert", "/client.key"], "{text}");
+        }
+        for client in [
+            "\"/client.cert\"",
+            "[\"/client.cert\"]",
+            "[[\"/client.cert\", \"\"]]",
+        ] {
+            let text = format!("server = \"https://r.test\"\nclient = {client}\n");
+            let client = mirrors("quay.io", &text)[0].client.clone().unwrap();
+            assert_eq!(client, ["/client.cert", "/client.cert"], "{text}");
+        }
+    }
+
+    #[test]
+    fn only_the_first_component_of_a_path_is_that_of_the_api() {
+        let repository = |url: &str| {
+            let text = format!("server = \"{url}\"\noverride_path = true\n");
+            mirrors("quay.io", &text)[0].repository("team/app")
+        };
+        assert_eq!(repository("https://r.test"), "team/app");
+        assert_eq!(repository("https://r.test/v2/quay"), "quay/team/app");
+        assert_eq!(repository("https://r.test/v2/v2ray"), "v2ray/team/app");
     }
 }

@@ -141,6 +141,10 @@ async fn check_registry(
     if let Some(ca) = &mirror.ca {
         registry["ca"] = json!(ca);
     }
+    if let Some([certificate, key]) = &mirror.client {
+        registry["clientCert"] = json!(certificate);
+        registry["clientKey"] = json!(key);
+    }
     if let Some(file) = &account {
         registry["credentials"] = json!({"authFile": file.path()});
     }
