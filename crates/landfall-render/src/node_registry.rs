@@ -145,6 +145,19 @@ impl<'s> NodeRegistry<'s> {
         })
     }
 
+    /// Fails if the registry is an IPv6 address, for `programs` that read references by
+    /// containers/image: no domain in its grammar has brackets (containers/image#1004).
+    pub(super) fn refuse_ipv6(&self, programs: &str) -> Result<(), Failure> {
+        let registry = &self.target.registry;
+        if !registry.starts_with('[') {
+            return Ok(());
+        }
+        Err(Failure::refused(format!(
+            "{programs} cannot read names of images at an IPv6 address, such as {registry}/app; \
+             give the registry a host name, and write that name as registry.address"
+        )))
+    }
+
     /// Returns a note if the site has a client certificate, for a `program` without a setting for
     /// it.
     pub(super) fn client_note(&self, program: &str) -> Option<String> {

@@ -208,15 +208,17 @@ fn inexpressible_settings_are_refused_with_an_alternative() {
         let printed = refused(&place, exit, args);
         assert!(printed.contains(words), "{printed}");
     }
-    // the keys of a ConfigMap cannot contain brackets or colons
+    // containers/image reads no reference with brackets
     let site = "registry: {address: \"[fd00::2]:5000\", ca: ca.crt}\n";
     let place = super::place(site, IMAGES);
     place.write("ca.crt", CERTIFICATE);
-    let printed = refused(&place, 4, &["openshift"]);
-    assert!(
-        printed.contains("give the registry a host name"),
-        "{printed}"
-    );
+    for platform in ["openshift", "crio", "podman"] {
+        let printed = refused(&place, 4, &[platform]);
+        assert!(
+            printed.contains("give the registry a host name"),
+            "{platform}: {printed}"
+        );
+    }
     // containerd 1.x, which TKG has, does not start if the name of a table contains this address
     let site = "registry: {address: \"[fd00::2]:5000\", skipVerify: true}\n";
     let printed = refused(

@@ -63,7 +63,7 @@ fn an_address_without_a_port_needs_the_https_note_too() {
     for address in ["172.20.0.2", "[fd00::2]"] {
         let site = format!("registry: {{address: \"{address}\"}}\n");
         let place = place(&site, &["docker.io/library/nginx:1.27"]);
-        let printed = place.ok(&["render", "podman", "--site", "site.yaml", "-o", "out"]);
+        let printed = place.ok(&["render", "k3s", "--site", "site.yaml", "-o", "out"]);
         assert_eq!(printed.matches(NOTE).count(), 1, "{address}: {printed}");
     }
 }

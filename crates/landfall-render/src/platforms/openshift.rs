@@ -18,6 +18,7 @@ pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
 
 fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let registry = request.registry()?;
+    registry.refuse_ipv6("nodes of OpenShift")?;
     let own = &registry.target.registry;
     let policy = if request.upstream_fallback() {
         "AllowContactingSource"
@@ -50,12 +51,6 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         ),
     ];
     if let Some(ca) = &registry.ca {
-        if own.starts_with('[') {
-            return Err(Failure::refused(format!(
-                "the certificate authority of {own} cannot be configured: the keys of a \
-                 ConfigMap cannot contain an IPv6 address; give the registry a host name"
-            )));
-        }
         // a key of a ConfigMap cannot contain `:`, so the port follows two dots
         let key = own.replace(':', "..");
         let metadata = metadata("landfall-registry-ca", Some("openshift-config"));

@@ -50,6 +50,11 @@ fn render(is_crio: bool, request: &RenderRequest<'_>) -> Result<RenderedConfig, 
         return only_drop_ins(&["crio"], DropInForm::SixVariables, request);
     }
     let registry = request.registry()?;
+    registry.refuse_ipv6(if is_crio {
+        "CRI-O"
+    } else {
+        "podman, skopeo and buildah"
+    })?;
     let mut files = vec![RenderedFile::new(
         "etc/containers/registries.conf.d/50-landfall.conf",
         registries_conf(request, &registry),
