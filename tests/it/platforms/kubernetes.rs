@@ -17,6 +17,20 @@ const NEEDED: [&str; 4] = [
 ];
 
 #[test]
+fn the_first_run_has_the_certificates_that_the_site_names() {
+    let site = "registry: {address: r.test, ca: ca.crt}\n\
+                proxy: {https: \"http://p.test\", ca: certs/proxy.crt}\n\
+                upstreams: {quay.io: {ca: ca.crt}}\n";
+    let place = place(site, &[]);
+    let args = ["kubernetes", "--site", "site.yaml", "-o", "out"];
+    let printed = place.ok(&[&["render"], &args[..], &NEEDED].concat());
+    let flags = " --from-file=site.yaml --from-file=ca.crt --from-file=certs/proxy.crt (at most";
+    assert!(printed.contains(flags), "{printed}");
+    let moved = "move certs/proxy.crt beside site.yaml";
+    assert!(printed.contains(moved), "{printed}");
+}
+
+#[test]
 fn the_minimal_and_the_complete_configuration_are_rendered() {
     let place_of = || place(SITE, &[]);
     golden(

@@ -12,8 +12,12 @@ use crate::platform::{
     wrong_value,
 };
 use crate::rendered_file::RenderedFile;
+use landfall_model::config::Site;
+use landfall_model::report::shell_word;
 use landfall_model::{Failure, Limits, Shard};
 use serde_yaml::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
 
 // The list of the platform's files.
 
@@ -49,11 +53,26 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         .unwrap_or_default();
     let mut notes = Vec::new();
     if deployment.claim.is_none() {
+        let authorities: Vec<&Path> = request.site.map(authorities).unwrap_or_default();
+        let flag =
+            |path: &&Path| format!(" --from-file={}", shell_word(&path.display().to_string()));
+        let more: String = authorities.iter().map(flag).collect();
         notes.push(format!(
             "first run: kubectl {namespace}create configmap landfall \
-             --from-file=landfall.lock --from-file=site.yaml (at most 1 MiB; for a larger lock \
-             name a volume with --set claim=NAME)"
+             --from-file=landfall.lock --from-file=site.yaml{more} (at most 1 MiB; for a larger \
+             lock name a volume with --set claim=NAME)"
         ));
+        let elsewhere = authorities
+            .iter()
+            .filter(|path| path.components().count() > 1);
+        let elsewhere: Vec<String> = elsewhere.map(|path| path.display().to_string()).collect();
+        if !elsewhere.is_empty() {
+            notes.push(format!(
+                "a ConfigMap has no folders: move {} beside site.yaml, and name each there without \
+                 a folder",
+                elsewhere.join(", ")
+            ));
+        }
     }
     notes.push(format!(
         "create a Secret {} with the variables for access to the store, registries and git; \
@@ -61,6 +80,15 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         deployment.secret
     ));
     Ok(RenderedConfig::of_files(files, notes))
+}
+
+/// Returns the certificates of authorities that the site names, each once.
+fn authorities(site: &Site) -> Vec<&Path> {
+    let registry = site.registry.iter().filter_map(|one| one.ca.as_deref());
+    let proxy = site.proxy.iter().filter_map(|one| one.ca.as_deref());
+    let upstreams = site.upstreams.values().filter_map(|one| one.ca.as_deref());
+    let all: BTreeSet<&Path> = registry.chain(proxy).chain(upstreams).collect();
+    all.into_iter().collect()
 }
 
 fn objects_text(objects: &[Value]) -> String {
