@@ -575,6 +575,55 @@ fn the_authority_is_where_the_system_reads_it() {
     }
 }
 
+/// Runs the script with a `chroot` that only records its commands.
+const RECORDED: &str = r#"
+chroot() {
+    shift
+    echo "$*" >>said
+}
+. out/install.sh
+"#;
+
+/// Installs the packages of a lock without files. Returns the output, the commands, and the sources
+/// of apt.
+fn install_packages(files: &str, from: &str) -> [String; 3] {
+    let site = format!("files: \"{files}\"\n");
+    let place = place(&site, &["registry.k8s.io/pause:3.10.1"]);
+    let packages = include_str!("../../data/packages/machines.lock").replace("version: 1\n", "");
+    place.write("landfall.lock", place.read("landfall.lock") + &packages);
+    place.ok(&["render", "node", "--site", "site.yaml", "-o", "out"]);
+    for program in ["lib/systemd/systemd", "usr/bin/apt-get"] {
+        let path = place.write(&format!("machine/{program}"), "#!/bin/sh\n");
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut shell = place.clean("dash");
+    shell
+        .args(["-c", RECORDED, "sh", "--root", "machine"])
+        .args(["--from", from]);
+    for step in ["config", "programs", "network", "services"] {
+        shell.args(["--skip", step]);
+    }
+    let output = String::from_utf8(run(&mut shell)).unwrap();
+    let sources = place.read("machine/etc/apt/landfall.sources.d/landfall.sources");
+    [output, place.read("said"), sources]
+}
+
+#[test]
+fn everything_may_come_from_packages() {
+    if !need(&["dash"]) {
+        return;
+    }
+    let server = "http://172.20.0.2:8080";
+    let [output, commands, sources] = install_packages(server, server);
+    assert!(
+        output.contains("packages done: installed conntrack"),
+        "{output}"
+    );
+    assert!(commands.contains(" install -y conntrack\n"), "{commands}");
+    let url = format!("\nURIs: {server}/archive.example.com/debian\n");
+    assert!(sources.contains(&url), "{sources}");
+}
+
 #[test]
 fn wrong_settings_and_ambiguous_locks_are_refused() {
     let place = place("registry: {address: r.test}\nfiles: http://f.test\n", &[]);

@@ -200,7 +200,8 @@ step_system() {
     *) ARCH=$(uname -m) ;;
   esac
   case " $ARCHITECTURES " in
-    *" $ARCH "*) ;;
+    # without files, everything comes from packages
+    *" $ARCH "* | '  ') ;;
     *) fail "the lock has no files for $ARCH, only for: $ARCHITECTURES" \
       "add $ARCH to \`arch\` in the manifest, lock again, and render this script again" ;;
   esac
