@@ -610,18 +610,29 @@ fn install_packages(files: &str, from: &str) -> [String; 3] {
 
 #[test]
 fn everything_may_come_from_packages() {
+    const IPV4: &str = "http://172.20.0.2:8080";
+    const IPV6: &str = "http://[fd00::1]:8080";
     if !need(&["dash"]) {
         return;
     }
-    let server = "http://172.20.0.2:8080";
-    let [output, commands, sources] = install_packages(server, server);
-    assert!(
-        output.contains("packages done: installed conntrack"),
-        "{output}"
-    );
-    assert!(commands.contains(" install -y conntrack\n"), "{commands}");
-    let url = format!("\nURIs: {server}/archive.example.com/debian\n");
-    assert!(sources.contains(&url), "{sources}");
+    for (files, from, url, host) in [
+        (IPV4, IPV4, IPV4, "172.20.0.2"),
+        (IPV6, IPV6, IPV6, "fd00::1"),
+        (IPV6, "http://f.test/", "http://f.test", "f.test"),
+        (IPV4, IPV6, IPV6, "fd00::1"),
+        (IPV6, "/srv/R&D|1", "file:/srv/R&D|1", "/srv/R&D|1"),
+    ] {
+        let [output, commands, sources] = install_packages(files, from);
+        assert!(
+            output.contains("packages done: installed conntrack"),
+            "{output}"
+        );
+        let proxy = format!(" -o Acquire::http::Proxy::{host}=DIRECT ");
+        assert_eq!(commands.matches(&proxy).count(), 2, "{commands}");
+        assert!(commands.contains(" install -y conntrack\n"), "{commands}");
+        let url = format!("\nURIs: {url}/archive.example.com/debian\n");
+        assert!(sources.contains(&url), "{from}: {sources}");
+    }
 }
 
 #[test]

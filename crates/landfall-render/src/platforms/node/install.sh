@@ -100,6 +100,14 @@ ca_file() {
   [ -s "$WORK/ca.pem" ]
 }
 
+# The host of a server as apt has it: without the port, and without the brackets of IPv6.
+bare_host() { # HOST[:PORT]
+  case $1 in
+    \[*) host=${1#?} && echo "${host%%\]*}" ;;
+    *) echo "${1%%:*}" ;;
+  esac
+}
+
 # Downloads without a proxy: the file server is at the site. Prints why it failed.
 download() { # URL FILE
   if command -v curl > /dev/null; then
@@ -116,7 +124,7 @@ download() { # URL FILE
     "$@" -O "$out" "$url" 2> "$WORK/said" && return 0
   elif [ -x /usr/lib/apt/apt-helper ]; then
     url=$1 out=$2 host=${1#*://}
-    host=${host%%[:/]*}
+    host=$(bare_host "${host%%/*}")
     set -- /usr/lib/apt/apt-helper -o "Acquire::http::Proxy::$host=DIRECT" \
       -o "Acquire::https::Proxy::$host=DIRECT" -o Acquire::Retries=0
     if ca_file; then set -- "$@" -o "Acquire::https::CAInfo=$WORK/ca.pem"; fi
@@ -250,10 +258,17 @@ missing_packages() {
 # The sources, with the server of --from.
 source_file() { # PATH MODE
   case $FROM in
-    "$FILES") file "$1" "$2" ;;
-    http://* | https://*) sed "s|$FILES/|${FROM%/}/|g" > "$WORK/source" && file "$1" "$2" < "$WORK/source" ;;
-    *) sed "s|$FILES/|file:${FROM%/}/|g" > "$WORK/source" && file "$1" "$2" < "$WORK/source" ;;
+    "$FILES")
+      file "$1" "$2"
+      return
+      ;;
+    http://* | https://*) to=$FROM ;;
+    *) to=file:$FROM ;;
   esac
+  from=$(printf '%s' "$FILES/" | sed 's/[]\\.*^$|[]/\\&/g')
+  to=$(printf '%s' "${to%/}/" | sed 's/[&|\\]/\\&/g')
+  sed "s|$from|$to|g" > "$WORK/source"
+  file "$1" "$2" < "$WORK/source"
 }
 step_packages() {
   if [ -n "$APT_PACKAGES" ] && program apt-get > /dev/null; then
@@ -273,7 +288,8 @@ step_packages() {
   fix="deliver the packages of this lock to $server, and check \`landfall doctor packages\`"
   if [ "$manager" = apt ]; then
     apt_sources
-    set -- -q -o "Acquire::http::Proxy::${server%:*}=DIRECT" -o "Acquire::https::Proxy::${server%:*}=DIRECT"
+    host=$(bare_host "$server")
+    set -- -q -o "Acquire::http::Proxy::$host=DIRECT" -o "Acquire::https::Proxy::$host=DIRECT"
     if ca_file; then
       mkdir -p "$ROOT$STATE"
       cp "$WORK/ca.pem" "$ROOT$STATE/ca.pem"
