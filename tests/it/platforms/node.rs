@@ -575,11 +575,23 @@ fn the_authority_is_where_the_system_reads_it() {
     }
 }
 
-/// Runs the script with a `chroot` that only records its commands.
+/// Runs the script with a `chroot` that only records its commands. The first one of apt-get meets a
+/// lock.
 const RECORDED: &str = r#"
+locked=yes
 chroot() {
     shift
     echo "$*" >>said
+    case $locked:$* in
+        yes:*apt-get*)
+            locked=no
+            echo 'E: Could not get lock /var/lib/apt/lists/lock. It is held by process 7 (apt-get)' >&2
+            return 100
+            ;;
+    esac
+}
+sleep() {
+    echo "sleep $*" >>said
 }
 . out/install.sh
 "#;
@@ -628,7 +640,8 @@ fn everything_may_come_from_packages() {
             "{output}"
         );
         let proxy = format!(" -o Acquire::http::Proxy::{host}=DIRECT ");
-        assert_eq!(commands.matches(&proxy).count(), 2, "{commands}");
+        assert_eq!(commands.matches(&proxy).count(), 3, "{commands}");
+        assert_eq!(commands.matches("\nsleep 2\n").count(), 1, "{commands}");
         assert!(commands.contains(" install -y conntrack\n"), "{commands}");
         let url = format!("\nURIs: {url}/archive.example.com/debian\n");
         assert!(sources.contains(&url), "{from}: {sources}");

@@ -182,7 +182,8 @@ install_item() { # NAME HOW TARGET SHA256 PATH
     archive)
       rm -rf "$WORK/stage"
       mkdir "$WORK/stage"
-      tar -C "$WORK/stage" -xzf "$WORK/item" || fail "cannot unpack $5" "check the disk space of $STATE"
+      tar -C "$WORK/stage" -xzf "$WORK/item" || fail "cannot unpack $5" \
+        "check the disk space of $STATE, and that the machine has tar and gzip"
       (cd "$WORK/stage" && find . -type f | sort) > "$WORK/members"
       while read -r member; do
         member=${member#./} mode=0644
@@ -270,6 +271,19 @@ source_file() { # PATH MODE
   sed "s|$from|$to|g" > "$WORK/source"
   file "$1" "$2" < "$WORK/source"
 }
+# Runs apt-get. At the first start of a machine, its own updates hold the locks of apt for minutes.
+apt() { # ARGUMENT...
+  tries=150
+  while ! in_root env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get "$@" < /dev/null > "$WORK/said" 2>&1; do
+    grep -q '^E: Could not get lock' "$WORK/said" || return 1
+    tries=$((tries - 1))
+    if [ "$tries" = 0 ]; then
+      fix='stop the program that holds the lock'
+      return 1
+    fi
+    sleep 2
+  done
+}
 step_packages() {
   if [ -n "$APT_PACKAGES" ] && program apt-get > /dev/null; then
     manager=apt missing=$(missing_packages "$APT_PACKAGES" apt)
@@ -295,10 +309,10 @@ step_packages() {
       cp "$WORK/ca.pem" "$ROOT$STATE/ca.pem"
       set -- "$@" -o "Acquire::https::CAInfo=$STATE/ca.pem"
     fi
-    in_root apt-get "$@" -o APT::Update::Error-Mode=any update > "$WORK/said" 2>&1 ||
+    apt "$@" -o APT::Update::Error-Mode=any update ||
       fail "apt-get update: $(grep -m 1 '^[EW]:' "$WORK/said" || tail -n 1 "$WORK/said")" "$fix"
     # shellcheck disable=SC2086 # the names of packages are words
-    in_root env DEBIAN_FRONTEND=noninteractive apt-get "$@" install -y $missing < /dev/null > "$WORK/said" 2>&1 ||
+    apt "$@" install -y $missing ||
       fail "apt-get install $missing: $(grep -m 1 '^E:' "$WORK/said" || tail -n 1 "$WORK/said")" "$fix"
   else
     yum_sources
