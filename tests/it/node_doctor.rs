@@ -410,6 +410,12 @@ fn a_network_without_a_gateway_needs_a_route_to_the_services() {
         "route",
         "no route",
     );
+    for (value, exit, verdict) in [("0\n", 4, "no"), ("1\n", 0, "ok")] {
+        place.write("node/proc/sys/net/ipv6/conf/all/forwarding", value);
+        let found = steps(&place, exit, &["--service-cidr", "fd00::/108"]);
+        let step = find(&found, "sysctl", "net.ipv6.conf.all.forwarding");
+        assert_eq!(step["verdict"], verdict, "{step}");
+    }
     let both = steps(&place, 4, &["--service-cidr", "10.96.0.0/12, fd01::/108"]);
     find(&both, "route", "the services 10.96.0.0/12 have a route");
     find(&both, "route", "no route to the services fd01::/108");

@@ -2,10 +2,12 @@
 
 use super::machine_files::MachineFiles;
 use crate::doctor::steps::DiagnosisSteps;
+use landfall_model::AddressRange;
 
 const MODULES: &str = "/proc/modules";
 const FILE_SYSTEMS: &str = "/proc/filesystems";
 const IP_FORWARD: &str = "/proc/sys/net/ipv4/ip_forward";
+const FORWARD_V6: &str = "/proc/sys/net/ipv6/conf/all/forwarding";
 const BRIDGE: &str = "/proc/sys/net/bridge/bridge-nf-call-iptables";
 const CONNTRACK: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
 
@@ -46,20 +48,21 @@ pub(super) fn check_modules(files: &MachineFiles, steps: &mut DiagnosisSteps) {
     }
 }
 
-/// Checks the settings that kubeadm and networks need.
-pub(super) fn check_sysctls(files: &MachineFiles, steps: &mut DiagnosisSteps) {
-    for (key, path, why) in [
-        (
-            "net.ipv4.ip_forward",
-            IP_FORWARD,
-            "kubeadm refuses the node, and pods reach no other node",
-        ),
-        (
-            "net.bridge.bridge-nf-call-iptables",
-            BRIDGE,
-            "rules for services do not apply to pods on a bridge",
-        ),
-    ] {
+/// Checks the settings that kubeadm and networks need. `services` are the ranges of services.
+pub(super) fn check_sysctls(
+    files: &MachineFiles,
+    services: &[(&str, AddressRange)],
+    steps: &mut DiagnosisSteps,
+) {
+    let no_forwarding = "kubeadm refuses the node, and pods reach no other node";
+    let bridge = "rules for services do not apply to pods on a bridge";
+    let of_v6 = services.iter().any(|(_, range)| range.is_v6());
+    let keys = [
+        ("net.ipv4.ip_forward", IP_FORWARD, no_forwarding),
+        ("net.bridge.bridge-nf-call-iptables", BRIDGE, bridge),
+    ];
+    let forward_v6 = ("net.ipv6.conf.all.forwarding", FORWARD_V6, no_forwarding);
+    for (key, path, why) in keys.into_iter().chain(of_v6.then_some(forward_v6)) {
         match files.read(path).as_deref().map(str::trim) {
             Some("1") => steps.ok("sysctl", format!("{key} is 1")),
             Some(value) => {

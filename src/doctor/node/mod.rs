@@ -43,7 +43,7 @@ pub(crate) fn check_machine(
     runtime::check_programs(files, &mut steps);
     kernel::check_conntrack(files, &mut steps);
     kernel::check_modules(files, &mut steps);
-    kernel::check_sysctls(files, &mut steps);
+    kernel::check_sysctls(files, &services, &mut steps);
     runtime::check_swap(files, &mut steps);
     runtime::check_cgroups(files, &configs, &mut steps);
     runtime::check_space(files, &mut steps);

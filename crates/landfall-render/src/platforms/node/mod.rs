@@ -426,7 +426,8 @@ const SYSCTLS: [&str; 3] = [
     "net.ipv4.ip_forward",
 ];
 
-/// The kernel setting that kubeadm checks if the cluster has addresses of IPv6.
+/// The kernel setting for a cluster with addresses of IPv6. It also sets that of new interfaces
+/// (`default`), which kubeadm checks.
 const FORWARD_V6: &str = "net.ipv6.conf.all.forwarding";
 
 /// Makes runc put the containers into units of systemd, which is the init of the node and the
