@@ -428,7 +428,8 @@ impl ListenAddress {
 
 fn invalid_address(listen: &str, why: impl fmt::Display) -> Failure {
     Failure::usage(format!(
-        "cannot listen at '{listen}': {why}; write HOST:PORT, as in 127.0.0.1:5000"
+        "cannot listen at '{listen}': {why}; write HOST:PORT, as in 127.0.0.1:5000 or, for all \
+         addresses, 0.0.0.0:5000"
     ))
 }
 
