@@ -167,10 +167,10 @@ impl SignatureRequirement {
             }
             (_, SignedStatement::Other(kind)) => return Err(format!("an attestation {kind}")),
         };
-        let mut accepted = if content.bundle.signing_certificate().is_some() {
-            self.verify_identity(verifier, &content)?
-        } else {
-            self.verify_key(verifier, &content)?
+        let has_certificate = content.bundle.signing_certificate().is_some();
+        let mut accepted = match self.verify_key(verifier, &content) {
+            Err(_) if has_certificate => self.verify_identity(verifier, &content)?,
+            by_key => by_key?,
         };
         if let Some(Provenance { builder, source }) = provenance {
             accepted.verified.builder.clone_from(builder);
@@ -179,7 +179,8 @@ impl SignatureRequirement {
         Ok(accepted)
     }
 
-    /// Verifies a signature without a certificate.
+    /// Verifies a signature by a key of the rule. Like `cosign verify --key`, ignores the
+    /// certificate that `cosign sign --key --certificate` adds.
     fn verify_key(
         &self,
         verifier: Option<&Verifier>,

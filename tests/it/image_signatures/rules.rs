@@ -211,6 +211,33 @@ fn a_signature_of_another_digest_is_refused_and_an_attestation_needs_conditions(
 }
 
 #[test]
+fn a_signature_by_a_key_may_have_a_certificate() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let images = Images::new(place.path("layout"));
+    let upstream = own_registry();
+    let address = &upstream.address;
+    let sigstore = Sigstore::new();
+    let signer = sigstore.signer("https://issuer.test", "https://signer.test");
+    place.write("one.pub", signer.public_pem());
+    place.write("other.pub", ImageSigner::with_key().public_pem());
+    let image = push_image(&images, address, "app");
+    let payload = simple_payload(&image);
+    let layer = sigstore.simple_layer(&images, &signer, &payload, Tampering::Missing);
+    push_tagged(&images, address, "app", &image, &layer, ".sig");
+    for (key, expected) in [("one.pub", 0), ("other.pub", 1)] {
+        let rules = format!("verify: [{{match: \"*\", keys: [{key}]}}]\n");
+        let manifest = format!("images: [{address}/app:v1]\n{rules}");
+        let (exit, report, locked) = lock(&place, key, &manifest);
+        assert_eq!(exit, expected, "{key}: {report}");
+        let is_verified = locked.contains("verified: {by: key, ");
+        assert_eq!(is_verified, exit == 0, "{locked}");
+    }
+}
+
+#[test]
 fn mistakes_in_rules_are_reported_with_their_position() {
     let place = Place::new();
     let key = ImageSigner::with_key();
