@@ -143,6 +143,17 @@ const SLSA_02: &str = "https://slsa.dev/provenance/v0.2";
 
 const SLSA_1: &str = "https://slsa.dev/provenance/v1";
 
+/// The members of `externalParameters` in which builders name the source repository: GitHub, Google
+/// Cloud Build (two), BuildKit, container-based builds of the SLSA project, and GitLab.
+const SLSA_1_SOURCES: [&str; 6] = [
+    "workflow/repository",
+    "buildConfigSource/repository",
+    "sourceToBuild/repository",
+    "configSource/uri",
+    "source/uri",
+    "source",
+];
+
 /// The statement of a signature about an image or file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SignedStatement {
@@ -216,10 +227,9 @@ impl SignedStatement {
             }),
             SLSA_1 => SignedStatement::Provenance(Provenance {
                 builder: text("/runDetails/builder/id"),
-                // GitHub's builders, and Google Cloud Build
-                source: text("/buildDefinition/externalParameters/workflow/repository").or_else(
-                    || text("/buildDefinition/externalParameters/buildConfigSource/repository"),
-                ),
+                source: SLSA_1_SOURCES
+                    .iter()
+                    .find_map(|name| text(&format!("/buildDefinition/externalParameters/{name}"))),
             }),
             _ => SignedStatement::Other(predicate_type),
         })
@@ -285,6 +295,35 @@ pub(crate) fn sha256_hash(digest: &Digest) -> Result<Sha256Hash, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_source_in_the_provenance_of_each_builder_is_found() {
+        let subject = Digest::sha256(b"image");
+        let source = |parameters: &Value| {
+            let statement = json!({
+                "subject": [{"digest": {"sha256": subject.hex()}}],
+                "predicateType": SLSA_1,
+                "predicate": {"buildDefinition": {"externalParameters": parameters}},
+            });
+            let read = SignedStatement::in_toto(statement.to_string().as_bytes(), &subject);
+            match read.unwrap() {
+                SignedStatement::Provenance(provenance) => provenance.source,
+                other => panic!("{other:?}"),
+            }
+        };
+        for parameters in [
+            json!({"workflow": {"repository": "s", "ref": "r"}}),
+            json!({"buildConfigSource": {"repository": "s"}}),
+            json!({"sourceToBuild": {"repository": "s"}}),
+            json!({"configSource": {"uri": "s", "path": "Dockerfile"}, "request": {}}),
+            json!({"source": {"uri": "s"}}),
+            json!({"source": "s", "entryPoint": "build"}),
+        ] {
+            assert_eq!(source(&parameters).as_deref(), Some("s"), "{parameters}");
+        }
+        assert_eq!(source(&json!({"source": {"digest": {}}})), None);
+    }
 
     #[test]
     fn a_record_is_read_as_one_signature_or_a_list() {
