@@ -291,8 +291,20 @@ fn discover_reads_a_cluster_and_the_lists_of_a_node_from_stdin() {
     let ctr = format!(
         "REF TYPE DIGEST SIZE PLATFORMS LABELS\nquay.io/x/app:v1 application/x {digest} 2.1 MiB linux/amd64 -\n{digest} application/x {digest} 2.1 MiB linux/amd64 -\n"
     );
+    let docker = format!(
+        "{{\"ID\":\"1\",\"Repository\":\"quay.io/x/app\",\"Tag\":\"v1\",\"Digest\":\"{digest}\"}}\n\
+         {{\"ID\":\"2\",\"Repository\":\"nginx\",\"Tag\":\"1.27\",\"Digest\":\"<none>\"}}\n"
+    );
     for (what, text, wanted) in [
         ("pods", pods, vec![format!("quay.io/x/app:v1@{digest}")]),
+        (
+            "docker",
+            docker,
+            vec![
+                "docker.io/library/nginx:1.27".to_owned(),
+                format!("quay.io/x/app:v1@{digest}"),
+            ],
+        ),
         (
             "crictl",
             crictl,
@@ -317,6 +329,7 @@ fn discover_reads_a_cluster_and_the_lists_of_a_node_from_stdin() {
             .collect();
         assert_eq!(entries, wanted, "{what}: {draft}");
         assert!(draft.contains("  # <stdin>:"), "{what}: {draft}");
+        assert!(!draft.contains("\n  # - "), "{what}: {draft}");
     }
 }
 

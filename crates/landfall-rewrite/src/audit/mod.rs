@@ -294,15 +294,25 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
         .iter()
         .map(|one| (one.line, one.reference.clone()))
         .collect();
+    let digests: BTreeSet<String> = found.iter().filter_map(by_digest).collect();
     // a finding has more information than an occurrence, so it replaces an occurrence at the same
-    // position or with the same text on the same line
+    // position, with the same text on the same line, or without the tag: a list of the images on a
+    // node has tags and digests separately
     let rest = scanned.into_iter().filter(|one| {
         !positions.contains(&(one.line, one.column))
             && !written.contains(&(one.line, one.written.clone()))
+            && !digests.contains(&one.written)
     });
     found.extend(rest.filter_map(|one| of_occurrence(one, inventory)));
     found.sort_by_key(|finding| (finding.line, finding.column));
     found
+}
+
+/// `NAME@DIGEST` of a finding that has a tag as well.
+fn by_digest(finding: &AuditFinding) -> Option<String> {
+    let image: ImageRef = finding.reference.parse().ok()?;
+    image.tag.as_ref()?;
+    Some(format!("{}@{}", image.name(), image.digest.as_ref()?))
 }
 
 /// Under a key that is named after an image, a name without a host and a tag means `latest`: if the

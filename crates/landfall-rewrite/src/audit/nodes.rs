@@ -5,12 +5,12 @@ use crate::inputs::{InputContent, RewriteError, inputs, read};
 use crate::walk::ImageCandidate;
 use crate::yaml::{self, YamlEntry, YamlMapping, YamlNode, YamlSequence};
 use landfall_model::document::LineIndex;
-use landfall_model::{Digest, Platform, PlatformRequest};
+use landfall_model::{Digest, JsonText, Platform, PlatformRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-// Reads tables of the images on a node: the output of `ctr images ls`, `crictl images` or
-// `docker images`.
+// Reads lists of the images on a node: the tables of `ctr images ls`, `crictl images` and
+// `docker images`, and the lines of `docker images --format json`, each of which is an object.
 
 /// The first columns of each table.
 const CTR: [&str; 3] = ["REF", "TYPE", "DIGEST"];
@@ -19,13 +19,15 @@ const CRICTL: [&str; 2] = ["IMAGE", "TAG"];
 
 const DOCKER: [&str; 2] = ["REPOSITORY", "TAG"];
 
-/// The images of a table, with their digests if the table has them. `None` if `text` is not such a
-/// table.
+/// The images of a list, with their digests if the list has them. `None` if `text` is not such a
+/// list.
 pub(super) fn candidates(text: &str) -> Option<Vec<ImageCandidate>> {
-    let head: Vec<&str> = text.lines().next()?.split_whitespace().collect();
+    let first = text.lines().next()?;
+    let is_json = json_row(first).is_some();
+    let head: Vec<&str> = first.split_whitespace().collect();
     let read_row: fn(&[&str], Option<usize>) -> Option<NodeListRow> = if head.starts_with(&CTR) {
         ctr_row
-    } else if head.starts_with(&CRICTL) || head.starts_with(&DOCKER) {
+    } else if is_json || head.starts_with(&CRICTL) || head.starts_with(&DOCKER) {
         row_by_columns
     } else {
         return None;
@@ -37,8 +39,13 @@ pub(super) fn candidates(text: &str) -> Option<Vec<ImageCandidate>> {
         let start = at;
         at += line.len();
         let cells: Vec<&str> = line.split_whitespace().collect();
-        // the first line is the head of the table
-        match read_row(&cells, digest_at).filter(|_| start > 0) {
+        let row = if is_json {
+            json_row(line)
+        } else {
+            // the first line is the head of the table
+            read_row(&cells, digest_at).filter(|_| start > 0)
+        };
+        match row {
             Some(NodeListRow::Image(written)) => {
                 found.extend(ImageCandidate::all(start, &[], &written, true, true))
             }
@@ -53,7 +60,18 @@ pub(super) fn candidates(text: &str) -> Option<Vec<ImageCandidate>> {
     Some(found)
 }
 
-/// A row of a table.
+/// Reads the object of an image, as docker and nerdctl write it.
+fn json_row(line: &str) -> Option<NodeListRow> {
+    let [id, name, tag, digest] =
+        JsonText::new(line).members_if_object(["ID", "Repository", "Tag", "Digest"]);
+    // values of a chart may have the other names
+    id?;
+    let (name, tag) = (name?.string()?, tag?.string()?);
+    let digest = digest.and_then(JsonText::string).unwrap_or_default();
+    row_by_columns(&[&name, &tag, &digest], Some(2))
+}
+
+/// A row of a list.
 enum NodeListRow {
     Image(String),
     /// The name of an image whose row has neither a tag nor a digest, so that it cannot be looked
@@ -349,6 +367,27 @@ mod tests {
             [format!("busybox:1.36@{a}"), format!("x/y@{b}")]
         );
         assert_eq!(written("quay.io/x/y:v1\n"), None);
+    }
+
+    #[test]
+    fn an_object_for_each_image_is_read() {
+        let a = Digest::sha256(b"a");
+        let docker = format!(
+            "{{\"ID\":\"01\",\"Repository\":\"busybox\",\"Tag\":\"1.36\",\"Digest\":\"<none>\"}}\n\
+             {{\"ID\":\"02\",\"Repository\":\"quay.io/x/y\",\"Tag\":\"v1\",\"Digest\":\"{a}\"}}\n\
+             {{\"ID\":\"03\",\"Repository\":\"<none>\",\"Tag\":\"<none>\"}}\n"
+        );
+        assert_eq!(
+            written(&docker).unwrap(),
+            ["busybox:1.36", &format!("quay.io/x/y:v1@{a}"), "<none>"]
+        );
+        for other in [
+            "{\"Repository\":\"a/b\",\"Tag\":\"v1\"}\n",
+            "{\"ID\":\"01\"}\n",
+            "{\n",
+        ] {
+            assert_eq!(written(other), None, "{other}");
+        }
     }
 
     fn found(text: &str) -> Vec<String> {
