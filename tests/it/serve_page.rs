@@ -149,6 +149,16 @@ fn hostile_names_are_escaped_and_scripts_are_restricted() {
 }
 
 #[test]
+fn behind_a_tls_proxy_the_commands_have_its_scheme_and_name() {
+    let place = Place::new();
+    let server = served(&place, &["https://dl.k8s.io/v1/kubelet".to_owned()]);
+    let headers = [("X-Forwarded-Proto", "https"), ("Host", "mirror.example")];
+    let page = request("GET", &server.address, "/", &headers, b"").text();
+    let url = "https://mirror.example/files/dl.k8s.io/v1/kubelet";
+    assert!(page.contains(url), "{page}");
+}
+
+#[test]
 fn a_text_browser_shows_the_commands_without_a_script() {
     if !need(&["w3m"]) {
         return;

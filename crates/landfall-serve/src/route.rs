@@ -3,6 +3,7 @@
 use crate::catalog::BundleCatalog;
 use crate::response::RequestError;
 use http::header::HOST;
+use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, Request, Uri};
 use landfall_model::{Digest, is_repository, is_tag, split_port, without_brackets};
@@ -157,6 +158,15 @@ pub(crate) fn query_values<'a>(
 /// this extension.
 #[derive(Clone)]
 pub(crate) struct ServerName(pub(crate) Option<String>);
+
+/// Whether the client of a request speaks TLS: to this server, or to the proxy in front of it that
+/// is nearest to the client.
+pub(crate) fn is_over_tls(parts: &Parts) -> bool {
+    let forwarded = parts.headers.get("x-forwarded-proto");
+    let forwarded = forwarded.and_then(|schemes| schemes.to_str().ok()?.split(',').next());
+    parts.extensions.get::<ServerName>().is_some()
+        || forwarded.is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))
+}
 
 /// The host that the request names, in lower case: the host of an absolute target, or else of the
 /// `Host` header.
@@ -353,6 +363,16 @@ mod tests {
         };
         assert_eq!(other(&["172.20.0.2:5000", "[fd00::2]", "localhost"]), None);
         assert_eq!(other(&["172.20.0.2", "h"]).as_deref(), Some("h"));
+    }
+
+    #[test]
+    fn a_proxy_says_that_its_client_speaks_tls() {
+        let is_tls = |scheme: &str| {
+            let request = Request::builder().header("X-Forwarded-Proto", scheme);
+            is_over_tls(&request.body(()).unwrap().into_parts().0)
+        };
+        assert!(is_tls("https") && is_tls("HTTPS, http"));
+        assert!(!is_tls("http") && !is_tls("http, https") && !is_tls(""));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::message::read_message;
 use crate::body::Body;
 use crate::catalog::ServedGitRepository;
 use crate::response::{RequestError, ServerResponse, response_in_pieces, response_with_body};
-use crate::route::ServerName;
+use crate::route::is_over_tls;
 use http::StatusCode;
 use http::header::HOST;
 use http::request::Parts;
@@ -116,11 +116,7 @@ pub(super) fn has_file(repositories: &[Arc<ServedGitRepository>], digest: &Diges
 fn base_url(parts: &Parts) -> String {
     let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = parts.uri.authority().map(Authority::as_str).or(host);
-    // a proxy in front of this server may speak TLS
-    let forwarded = parts.headers.get("x-forwarded-proto");
-    let is_tls = parts.extensions.get::<ServerName>().is_some()
-        || forwarded.is_some_and(|scheme| scheme == "https");
-    let scheme = if is_tls { "https" } else { "http" };
+    let scheme = if is_over_tls(parts) { "https" } else { "http" };
     let path = parts.uri.path();
     let folder = path.strip_suffix("batch").unwrap_or(path);
     format!("{scheme}://{}{folder}", host.unwrap_or_default())

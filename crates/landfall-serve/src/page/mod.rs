@@ -17,7 +17,7 @@ use self::misses::render_misses;
 use self::nodes::{render_changes, render_nodes};
 use crate::catalog::ItemListing;
 use crate::response::RequestError;
-use crate::route::ServerName;
+use crate::route::is_over_tls;
 use crate::state::ServerState;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -42,7 +42,7 @@ pub(crate) fn page(state: &ServerState, parts: &Parts) -> Option<Result<Vec<u8>,
         .filter(|host| has_host_characters(host));
     let address = ReaderAddress {
         host: host.unwrap_or(&state.address),
-        is_tls: parts.extensions.get::<ServerName>().is_some(),
+        is_tls: is_over_tls(parts),
     };
     Some(render(
         state,
