@@ -295,8 +295,18 @@ fn discover_reads_a_cluster_and_the_lists_of_a_node_from_stdin() {
         "{{\"ID\":\"1\",\"Repository\":\"quay.io/x/app\",\"Tag\":\"v1\",\"Digest\":\"{digest}\"}}\n\
          {{\"ID\":\"2\",\"Repository\":\"nginx\",\"Tag\":\"1.27\",\"Digest\":\"<none>\"}}\n"
     );
+    let inspect = format!(r#"[{{"RepoTags": ["nginx:1.27"], "RepoDigests": ["nginx@{digest}"]}}]"#);
+    let podman = format!(
+        r#"[{{"RepoTags": null, "RepoDigests": ["quay.io/x/app@{digest}"], "Names": ["quay.io/x/app:v1"]}}]"#
+    );
     for (what, text, wanted) in [
         ("pods", pods, vec![format!("quay.io/x/app:v1@{digest}")]),
+        (
+            "inspect",
+            inspect,
+            vec![format!("docker.io/library/nginx:1.27@{digest}")],
+        ),
+        ("podman", podman, vec![format!("quay.io/x/app:v1@{digest}")]),
         (
             "docker",
             docker,

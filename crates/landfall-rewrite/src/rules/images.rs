@@ -333,21 +333,26 @@ pub(super) fn mark_kubermatic_repository(
     }
 }
 
-const TAGS: &str = "repoTags";
+/// The keys of the tags and of the digests of an image, as crictl, podman and docker write them.
+const TAGS_AND_DIGESTS: [[&str; 2]; 3] = [
+    ["repoTags", "repoDigests"],
+    ["Names", "RepoDigests"],
+    ["RepoTags", "RepoDigests"],
+];
 
-const DIGESTS: &str = "repoDigests";
-
-/// The images of a node in the output of `crictl images -o json`, which lists tags and digests
-/// separately.
+/// The images of a node in the output of `crictl images -o json`, `podman images --format json` and
+/// `docker inspect`, which list tags and digests separately.
 pub(super) fn node_images<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     _inventory: &Inventory<'_>,
     members: &MappingContext<'s>,
     _taken: &[usize],
 ) -> Vec<usize> {
-    let tags = position_of(members.entries, TAGS);
-    let digests = position_of(members.entries, DIGESTS);
-    let (Some(tags), Some(digests)) = (tags, digests) else {
+    let found = TAGS_AND_DIGESTS.iter().find_map(|[tags, digests]| {
+        let tags = position_of(members.entries, tags)?;
+        Some((tags, position_of(members.entries, digests)?))
+    });
+    let Some((tags, digests)) = found else {
         return Vec::new();
     };
     let mut tagged: BTreeMap<String, Vec<_>> = BTreeMap::new();
