@@ -93,19 +93,23 @@ fn clients_are_named_only_to_users() {
     let place = place();
     place.write("users", format!("anna:{}\n", bcrypt::hash("a", 4).unwrap()));
     std::fs::create_dir(place.path("pushed")).unwrap();
-    let server = landfall_serve(&place, &["--writable", "pushed", "--htpasswd", "users"]);
-    for target in ["/misses", "/misses.json"] {
-        assert_eq!(get(&server.address, target).status, 401, "{target}");
-    }
-    assert_eq!(get(&server.address, "/").status, 200);
     let account = base64::engine::general_purpose::STANDARD.encode("anna:a");
     let header = format!("Basic {account}");
     let headers = [("authorization", header.as_str())];
-    let answer = request("GET", &server.address, "/misses.json", &headers, b"");
-    assert_eq!(
-        answer.json(),
-        serde_json::json!({"misses": [], "dropped": 0})
-    );
+    for more in [&[][..], &["--anonymous-read"]] {
+        let args = ["--writable", "pushed", "--htpasswd", "users"];
+        let server = landfall_serve(&place, &[&args, more].concat());
+        for target in ["/misses", "/misses.json"] {
+            let status = get(&server.address, target).status;
+            assert_eq!(status, 401, "{target} {more:?}");
+        }
+        assert_eq!(get(&server.address, "/").status, 200);
+        let answer = request("GET", &server.address, "/misses.json", &headers, b"");
+        assert_eq!(
+            answer.json(),
+            serde_json::json!({"misses": [], "dropped": 0})
+        );
+    }
 }
 
 /// Saves the log of `server` in `place` when it has a line that contains `word`.

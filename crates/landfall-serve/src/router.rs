@@ -192,10 +192,11 @@ async fn authenticate(
                 "too many passwords are being compared",
             )
         })?;
+    let path = parts.uri.path();
     // an anonymous request to the root of the API is refused: clients learn from the challenge that
-    // they can sign in before they push
+    // they can sign in before they push. The misses are for users only
     let may_be_anonymous =
-        is_read(&parts.method) && parts.uri.path().trim_end_matches('/') != "/v2";
+        is_read(&parts.method) && is_api_path(path) && path.trim_end_matches('/') != "/v2";
     match user {
         Some(user) if user.user.is_some() || may_be_anonymous => Ok(Some(user)),
         _ => {
