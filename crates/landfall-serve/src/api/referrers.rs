@@ -254,6 +254,8 @@ mod tests {
         for (target, count) in [
             (format!("/v2/q/x/app/referrers/{subject}"), 1),
             (format!("/v2/x/app/referrers/{subject}?ns=quay.io"), 1),
+            (format!("/v2/q/x/app/referrers/{subject}?ns=quay.io"), 1),
+            (format!("/v2/q/x/app/referrers/{subject}?ns=ghcr.io"), 0),
             (format!("http://quay.io/v2/x/app/referrers/{subject}"), 1),
             (format!("http://ghcr.io/v2/x/app/referrers/{subject}"), 0),
         ] {

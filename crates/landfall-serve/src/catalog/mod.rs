@@ -7,7 +7,7 @@ mod repository;
 
 use self::chart_table::ChartTable;
 use self::file_table::{FileTable, ProviderTable};
-use self::repository::repository_of_host;
+use self::repository::{names_with_path, repository_of_host};
 use crate::{BundleChanges, ServedBundle};
 use landfall_content::LockEntry;
 use landfall_item::{GeneratedFile, LockedItem, UrlFile, item_kinds};
@@ -124,11 +124,18 @@ impl BundleCatalog {
             .into_iter()
             .map(|destination| destination.repository)
             .collect();
+        let own = item.own_repository();
+        let with_path = match item {
+            LockedItem::Image(_) => names_with_path(&own, &repositories),
+            _ => Vec::new(),
+        };
         // also under the source host of the item, for clients that name this host
-        repositories.push(item.own_repository());
+        repositories.push(own);
+        let listed = repositories.len();
+        repositories.extend(with_path);
         let mut incomplete = false;
         if registry.is_none() {
-            self.add_manifests(bundle, item, &entry, &repositories);
+            self.add_manifests(bundle, item, &entry, &repositories, listed);
             incomplete = entry
                 .parts
                 .iter()
@@ -180,19 +187,22 @@ impl BundleCatalog {
         }
     }
 
-    /// Adds the manifests and tags of an item to each of its repositories.
+    /// Adds the manifests and tags of an item to each of its repositories. The first `listed` names
+    /// are in the list of repositories.
     fn add_manifests(
         &mut self,
         bundle: &ServedBundle,
         item: LockedItem<'_>,
         entry: &LockEntry,
         repositories: &[String],
+        listed: usize,
     ) {
         let tag = item.tag();
         // an item with URLs gets a warning for each of its URLs, from the file table
         let warns_here = item.files().is_empty();
         for (index, name) in repositories.iter().enumerate() {
             let repository = self.repositories.entry(name.clone()).or_default();
+            repository.is_listed |= index < listed;
             for part in entry.parts.iter().filter(|part| part.is_manifest()) {
                 // referrers are added below, and only those that the bundle has
                 if !entry.only_refers(&part.descriptor.digest) {
@@ -257,7 +267,8 @@ impl BundleCatalog {
 
     /// The names of all repositories, sorted.
     pub(crate) fn repository_names(&self) -> impl Iterator<Item = &String> {
-        self.repositories.keys()
+        let listed = self.repositories.iter().filter(|(_, one)| one.is_listed);
+        listed.map(|(name, _)| name)
     }
 }
 
@@ -449,6 +460,24 @@ mod tests {
             digest(&bundles, "pause", Some("registry.k8s.io"), "3.1"),
             of_older
         );
+    }
+
+    #[test]
+    fn a_mirror_with_a_path_is_asked_with_the_path_and_the_source_host() {
+        let nginx = image("docker.io/library/nginx:1.27", b"nginx");
+        let of_nginx = Some(nginx.digest.clone());
+        let mapping = DestinationMap::to("127.0.0.1:5000/mirror".parse().unwrap());
+        let bundles = BundleCatalog::new(&[served(lock(vec![nginx]))], &mapping);
+        for (name, ns, found) in [
+            ("mirror/library/nginx", None, &of_nginx),
+            ("mirror/library/nginx", Some("docker.io"), &of_nginx),
+            ("library/nginx", Some("docker.io"), &of_nginx),
+            ("mirror/library/nginx", Some("quay.io"), &None),
+        ] {
+            assert_eq!(&digest(&bundles, name, ns, "1.27"), found, "{name} {ns:?}");
+        }
+        let names: Vec<&String> = bundles.repository_names().collect();
+        assert_eq!(names, ["docker.io/library/nginx", "mirror/library/nginx"]);
     }
 
     #[test]
