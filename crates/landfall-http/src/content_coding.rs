@@ -164,12 +164,18 @@ impl DecodedBody {
 }
 
 impl HttpResponse {
-    /// The values of `Content-Encoding`, without `identity`, which changes nothing.
+    /// The compressions in `Content-Encoding`. Other names change nothing: besides `identity`,
+    /// servers send `none` and `utf-8`, and some object stores return what the uploader wrote, as
+    /// `aws-chunked`.
     fn content_codings(&self) -> Vec<String> {
         let values = self.headers.get_all("content-encoding").iter();
         let values = values.filter_map(|value| value.to_str().ok());
         let names = values.flat_map(|value| value.split(',')).map(str::trim);
-        let names = names.filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case("identity"));
+        let is_unknown = |name: &str| {
+            let unknown = ["br", "compress", "x-compress"];
+            unknown.iter().any(|known| name.eq_ignore_ascii_case(known))
+        };
+        let names = names.filter(|name| ContentCoding::of(name).is_some() || is_unknown(name));
         names.map(str::to_owned).collect()
     }
 
@@ -233,14 +239,8 @@ impl HttpResponse {
         is_content: impl FnOnce(&[u8]) -> bool,
     ) -> Result<Bytes, HttpError> {
         let codings = self.content_codings();
-        let is_unknown = |name: &String| {
-            ["br", "compress", "x-compress"].contains(&name.to_ascii_lowercase().as_str())
-        };
-        let unsupported = self
-            .compression_error("the response")
-            .filter(|_| codings.len() > 1 || codings.iter().any(is_unknown));
-        let Some(coding) = single_coding(&codings).filter(|_| unsupported.is_none()) else {
-            // other names are not codings: some object stores return what the uploader wrote
+        let Some(coding) = single_coding(&codings) else {
+            let unsupported = self.compression_error("the response");
             let sent = self.sent_bytes(limit).await?;
             return match unsupported.filter(|_| !is_content(&sent)) {
                 Some(error) => Err(error),
@@ -331,6 +331,24 @@ mod tests {
         }
         assert_eq!(ContentCoding::of("br"), None);
         assert!(!ContentCoding::Gzip.may_be(b"{}"));
+    }
+
+    /// Before, files that object stores return with `aws-chunked` were refused as compressed.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn names_that_are_no_compressions_change_nothing() {
+        for name in ["identity", "None", "UTF-8", "binary", "aws-chunked", ""] {
+            let plain = response(name, b"text".to_vec()).await;
+            assert!(plain.compression_error("the file").is_none(), "{name}");
+            assert_eq!(plain.bytes(100).await.unwrap(), "text", "{name}");
+        }
+        let coded = response("aws-chunked, gzip", gzip(b"text")).await;
+        assert!(coded.compression_error("the file").is_some());
+        assert_eq!(coded.bytes(100).await.unwrap(), "text");
+        for name in ["Br", "gzip, br"] {
+            let coded = response(name, b"text".to_vec()).await;
+            let error = coded.bytes(100).await.unwrap_err().to_string();
+            assert!(error.contains(name), "{error}");
+        }
     }
 
     #[tokio::test(flavor = "multi_thread")]
