@@ -461,6 +461,36 @@ fn destination_names_are_mapped_back() {
     assert_eq!(report["missing"][1]["name"], Value::Null);
 }
 
+/// Before, the name of the component was not appended, and CoreDNS counted as missing.
+#[test]
+fn kubeadm_appends_the_names_of_coredns_and_etcd() {
+    let dns = "dns: {imageRepository: registry.k8s.io/coredns, imageTag: v1.11.3}";
+    let report = audit(
+        4,
+        &format!(
+            "kind: ClusterConfiguration\n{dns}\netcd: {{local: {{imageRepository: quay.io/x, \
+             imageTag: 3.5.1}}}}\n---\nspec: {{clusterConfiguration: {{{dns}}}}}\n"
+        ),
+    );
+    assert_eq!(
+        finding_lines(&report, "held"),
+        [
+            format!(
+                "2:24 registry.k8s.io/coredns/coredns:v1.11.3 | {}",
+                IMAGES[5]
+            ),
+            format!(
+                "5:54 registry.k8s.io/coredns/coredns:v1.11.3 | {}",
+                IMAGES[5]
+            ),
+        ]
+    );
+    assert_eq!(
+        finding_lines(&report, "missing"),
+        ["3:33 quay.io/x/etcd:3.5.1 | not in the lock"]
+    );
+}
+
 #[test]
 fn missing_references_and_placeholders_are_distinguished() {
     let report = audit(

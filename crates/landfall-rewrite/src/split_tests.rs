@@ -209,6 +209,14 @@ fn the_registry_of_a_cluster_is_rewritten_if_all_its_images_are_below_the_new_on
     );
     let both = "registry.k8s.io/coredns/coredns: [coredns/coredns, coredns]";
     assert_eq!(done(both, &dns), ("imageRepository: r:5\n".into(), vec![]));
+    // nor if CoreDNS has a repository of its own
+    let own = |registry: &str| {
+        format!(
+            "imageRepository: {registry}\ndns: {{imageRepository: {registry}/coredns, imageTag: v1}}\n"
+        )
+    };
+    let rewritten = at_site(&dns, "", &own("registry.k8s.io"));
+    assert_eq!(rewritten, (own("r:5"), vec![]));
 }
 
 /// A `registry` or `repository` completes the names of images in other mappings (Datadog).

@@ -36,6 +36,7 @@ pub(super) static RULES: ReferenceRules = ReferenceRules {
         images::node_images,
         images::package_without_host,
         prefix::kustomize_candidates,
+        prefix::kubeadm_candidates,
         charts::chart_candidates,
         split::suffixed_candidates,
         sources::git_sources,

@@ -7,7 +7,7 @@ use crate::inventory::Inventory;
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::split_reference::{PartKind, SplitReference};
 use crate::walk::{
-    DistantParts, ImageClaim, MappingContext, NodeContext, ReferenceCollector, start_of,
+    DistantParts, ImageClaim, MappingContext, NodeContext, NodeStep, ReferenceCollector, start_of,
 };
 use crate::yaml::{
     YamlDocument, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, position_of,
@@ -240,6 +240,8 @@ struct PrefixNeighbours<'s> {
     parts: BTreeSet<usize>,
     /// Whether the mapping is an account at a registry.
     is_account: bool,
+    /// Whether CoreDNS has an `imageRepository` of its own, below `dns`.
+    has_dns: bool,
 }
 
 impl<'s> PrefixNeighbours<'s> {
@@ -259,6 +261,12 @@ impl<'s> PrefixNeighbours<'s> {
                 .flat_map(|(group, _)| group.values().copied())
                 .collect(),
             is_account: is_account(entries),
+            has_dns: match value_of(entries, "dns") {
+                Some(YamlNode::Mapping(YamlMapping { entries, .. })) => {
+                    text_of(entries, "imageRepository").is_some()
+                }
+                _ => false,
+            },
         }
     }
 }
@@ -282,7 +290,9 @@ impl PrefixEntry<'_> {
             "imageRepository" if under == Some("local") => {
                 component(index, self.text, "etcd", neighbours.image_tag)
             }
-            "imageRepository" if neighbours.image_tag.is_none() => cluster(index, self.text),
+            "imageRepository" if neighbours.image_tag.is_none() => {
+                cluster(index, self.text, neighbours.has_dns)
+            }
             "imageRepository" => ReferenceLookup::Unknown,
             _ if neighbours.has_repository || neighbours.registries.contains(&self.at) => {
                 ReferenceLookup::Unknown
@@ -429,8 +439,8 @@ fn base(replacement: &ReferenceReplacement) -> String {
 
 /// Looks up the registry of a whole cluster. Upstream, CoreDNS is at `coredns/coredns`. kubeadm
 /// pulls it from there only if the registry is registry.k8s.io, and otherwise pulls
-/// `<registry>/coredns` (`GetDNSImage` in images.go).
-fn cluster(index: &ReferenceIndex, text: &str) -> ReferenceLookup {
+/// `<registry>/coredns` (`GetDNSImage` in images.go), unless CoreDNS has a repository of its own.
+fn cluster(index: &ReferenceIndex, text: &str, has_dns: bool) -> ReferenceLookup {
     // if the lock has no image of kubeadm, all locked images below the registry decide
     let lookup = match index.lookup_prefix(text, &KUBEADM) {
         ReferenceLookup::Unknown => index.lookup_prefix(text, &[]),
@@ -442,7 +452,7 @@ fn cluster(index: &ReferenceIndex, text: &str) -> ReferenceLookup {
     let to = format!("{}/coredns", base(replacement));
     let source = format!("{}/coredns/coredns", replacement.item);
     match index.is_delivered_to(&source, &to) {
-        Some(false) => ReferenceLookup::Left(format!(
+        Some(false) if !has_dns => ReferenceLookup::Left(format!(
             "kubeadm will pull {to}, and {source} is not delivered there; \
              add `{source}: [coredns/coredns, coredns]` to registry.paths"
         )),
@@ -450,12 +460,18 @@ fn cluster(index: &ReferenceIndex, text: &str) -> ReferenceLookup {
     }
 }
 
+/// The image of one component of a cluster.
+fn component_image(repository: &str, name: &str, tag: Option<&str>) -> String {
+    let repository = repository.trim_end_matches('/');
+    match tag {
+        Some(tag) if !tag.is_empty() => format!("{repository}/{name}:{tag}"),
+        _ => format!("{repository}/{name}"),
+    }
+}
+
 /// Looks up the repository `<text>/<name>` of one component of a cluster.
 fn component(index: &ReferenceIndex, text: &str, name: &str, tag: Option<&str>) -> ReferenceLookup {
-    let whole = match tag {
-        Some(tag) if !tag.is_empty() => format!("{}/{name}:{tag}", text.trim_end_matches('/')),
-        _ => format!("{}/{name}", text.trim_end_matches('/')),
-    };
+    let whole = component_image(text, name, tag);
     let mut replacement = match index.lookup(&whole, ReferenceRole::Repository, false) {
         ReferenceLookup::Known(replacement) => replacement,
         lookup => return lookup,
@@ -472,6 +488,42 @@ fn component(index: &ReferenceIndex, text: &str, name: &str, tag: Option<&str>) 
     };
     replacement.to = Some(destination(base));
     ReferenceLookup::Known(replacement)
+}
+
+/// The images of CoreDNS and etcd in a configuration of kubeadm.
+pub(super) fn kubeadm_candidates<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    _inventory: &Inventory<'_>,
+    members: &MappingContext<'s>,
+    _taken: &[usize],
+) -> Vec<usize> {
+    let entries = members.entries;
+    let component = match (members.around.key, members.around.above) {
+        (Some("dns"), Some("clusterConfiguration")) => "coredns",
+        (Some("dns"), None) if is_cluster_configuration(collector.document) => "coredns",
+        (Some("local"), Some("etcd")) => "etcd",
+        _ => return Vec::new(),
+    };
+    let Some((at, repository)) = text_entry(entries, "imageRepository") else {
+        return Vec::new();
+    };
+    let tag = scalar_of(entries, "imageTag");
+    let written = component_image(repository.value.trim(), component, tag);
+    if let Some(start) = start_of(&entries[at].value) {
+        collector.path.push(NodeStep::Key("imageRepository"));
+        collector.add_claim(start, ImageClaim::new(&written, true));
+        collector.path.pop();
+    }
+    let tag = position_of(entries, "imageTag");
+    [Some(at), tag].into_iter().flatten().collect()
+}
+
+/// Whether a document is a `ClusterConfiguration` of kubeadm.
+fn is_cluster_configuration(document: &YamlDocument<'_>) -> bool {
+    let Some(YamlNode::Mapping(YamlMapping { entries, .. })) = &document.root else {
+        return false;
+    };
+    text_of(entries, "kind") == Some("ClusterConfiguration")
 }
 
 /// Why the `name` of an item in the `images` of a kustomization is left unchanged.
