@@ -62,6 +62,17 @@ pub(crate) fn part(key: &str) -> Option<(String, PartKind)> {
     })
 }
 
+/// The prefix of a key that ends with `imageName`, up to `image`: `webImageName` has `webimage`.
+fn image_stem(key: &str) -> Option<String> {
+    let at = key.len().checked_sub("name".len())?;
+    let (stem, end) = key.split_at_checked(at)?;
+    if !end.eq_ignore_ascii_case("name") {
+        return None;
+    }
+    let stem = stem.trim_end_matches(['_', '-', '.']).to_ascii_lowercase();
+    stem.ends_with("image").then_some(stem)
+}
+
 /// Whether the value of a registry key is not a registry, but a reference with a tag or digest.
 fn is_whole(text: &str) -> bool {
     text.contains('/') && !pin(text.trim()).is_empty()
@@ -102,6 +113,15 @@ pub(crate) fn part_groups(
     }
     if groups.is_empty() {
         return Vec::new();
+    }
+    // `webImageName` is the repository beside a `webImageTag` (ManageIQ)
+    for (at, entry) in entries.iter().enumerate() {
+        if let Some(stem) = entry.key.scalar().and_then(|key| image_stem(&key.value))
+            && let Some(group) = groups.get_mut(&stem)
+            && document.text(&entry.value).is_some()
+        {
+            group.entry(PartKind::Repository).or_insert(at);
+        }
     }
     if let Some(group) = groups.get_mut("") {
         let has_registry = group.contains_key(&PartKind::Registry);

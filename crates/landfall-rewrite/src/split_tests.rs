@@ -53,6 +53,15 @@ fn split_references_are_rewritten() {
         "{image: nginx, imageVersion: '1.27'}",
         "{image: r:5/p/library/nginx, imageVersion: '1.27'}",
     );
+    // ManageIQ
+    becomes(
+        "{webImageName: quay.io/a/b, webImageTag: v1, imageName: nginx, imageTag: '1.27'}",
+        "{webImageName: r:5/p/a/b, webImageTag: v1, imageName: r:5/p/library/nginx, imageTag: '1.27'}",
+    );
+    becomes(
+        "{image: quay.io/a/b, imageName: web, imageTag: v1}",
+        "{image: r:5/p/a/b, imageName: web, imageTag: v1}",
+    );
     becomes(
         "x: {image: {repository: quay.io/a/b, version: v1}}",
         "x: {image: {repository: r:5/p/a/b, version: v1}}",
