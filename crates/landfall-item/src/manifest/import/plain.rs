@@ -2,14 +2,16 @@
 
 use super::imported::{ImportSource, ImportedItems};
 use super::yaml::{documents, scalar};
+use crate::image::undecorated;
 use crate::manifest::lists::{ImageListFormat, format_named};
 use landfall_model::document::Diagnostic;
+use landfall_model::{ImageRef, is_web_url};
 use serde_json::Value;
 
 /// A list with more lines that are not references has another format.
 const MAX_NOT_IMPORTED: usize = 10_000;
 
-/// Reads a list with one image reference on each line.
+/// Reads a list with one image reference, or the URL of a file, on each line.
 pub(super) fn images_txt(
     source: &ImportSource,
     imported: &mut ImportedItems,
@@ -66,12 +68,20 @@ fn listed(
     let Some(format) = format_named(name) else {
         return Ok(());
     };
-    for (reference, span) in ImageListFormat::read(format, &source.plain())? {
-        imported.image(
-            source.at(&format!("line {}", span.location().line)),
-            &reference,
-            &[],
-        );
+    let mut has_columns = false;
+    for (line, span) in ImageListFormat::read(format, &source.plain())? {
+        let position = format!("line {}", span.location().line);
+        let at = source.at(&position);
+        if is_web_url(&line) {
+            imported.file(at, &line, None, false);
+        } else if let Some(reference) = in_columns(&line) {
+            imported.image(at, &reference, &[]);
+            if !std::mem::replace(&mut has_columns, true) {
+                imported.note(at, "of several columns, only the image is imported");
+            }
+        } else {
+            imported.image(at, undecorated(&line).unwrap_or(&line), &[]);
+        }
         // each takes a hundred times the bytes of a short line
         if imported.not_imported.len() > MAX_NOT_IMPORTED {
             return Err(source.format_error(
@@ -83,9 +93,49 @@ fn listed(
     Ok(())
 }
 
+/// The image in a line of several columns: before who uses it, as Rancher lists it, or as name and
+/// tag around its destination, as hangar reads it.
+fn in_columns(line: &str) -> Option<String> {
+    let is_pinned = |word: &str| {
+        word.parse::<ImageRef>()
+            .is_ok_and(|image| image.is_pinned())
+    };
+    let words: Vec<&str> = line.split_whitespace().collect();
+    match words[..] {
+        [image, _] if is_pinned(image) => Some(image.to_owned()),
+        [image, _, tag] if !is_pinned(image) => Some(format!("{image}:{tag}")),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::import;
+
+    /// Before, none of these lines was imported.
+    #[test]
+    fn lists_may_have_urls_columns_and_decorations() {
+        let text = "https://dl.k8s.io/release/v1.33.4/bin/linux/amd64/kubelet\n\
+            https://get.helm.sh/helm-v3.18.4-linux-amd64.tar.gz\n\
+            rancher/pause:3.6 rancher,rke-metadata\n\
+            docker.io/rancher/k3s r.test/rancher/k3s v1.33.4-k3s1\n\
+            - quay.io/a/b:1\n\
+            docker pull quay.io/a/c:1\n\
+            ubuntu latest 1 2\n";
+        let imported = import("images-txt", text).unwrap();
+        assert_eq!(
+            imported.images(),
+            [
+                "docker.io/rancher/k3s:v1.33.4-k3s1",
+                "docker.io/rancher/pause:3.6",
+                "quay.io/a/b:1",
+                "quay.io/a/c:1"
+            ]
+        );
+        assert_eq!(imported.entries(), 6);
+        assert_eq!(imported.notes.len(), 1, "{:?}", imported.notes);
+        assert_eq!(imported.not_imported.len(), 1);
+    }
 
     #[test]
     fn each_output_of_kubeadm_is_read() {

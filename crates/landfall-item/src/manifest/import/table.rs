@@ -60,7 +60,8 @@ pub fn import_format_of(text: &str) -> Option<&'static str> {
 pub const IMPORT_FORMATS: &[ImportFormat] = &[
     format(
         "images-txt",
-        "one reference on each line, as in lists of RKE2, k3s, Rancher, k0s and hangar",
+        "one reference or URL of a file on each line, as in lists of RKE2, k3s, Rancher, k0s, \
+         Kubespray and hangar",
         plain::images_txt,
     ),
     format(
