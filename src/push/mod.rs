@@ -32,7 +32,7 @@ mod state;
 mod status;
 mod uploader;
 
-use self::omitted::{PendingDeliveries, locate_omitted};
+use self::omitted::locate_omitted;
 use self::plan::{
     Delivery, LookupScope, TagState, WantedContent, biggest_first, deliveries, look_up_tags,
     own_deliveries, wanted_content,
@@ -59,7 +59,7 @@ pub(crate) use self::omitted::References;
 pub(crate) use self::plan::is_left_out;
 pub(crate) use self::preflight::{Problem, ProblemKind};
 #[cfg(feature = "cli")]
-pub(crate) use self::prune::{Needed, PruneScope, Pruned, SurveyedRepository, prune};
+pub(crate) use self::prune::{Needed, Pruned, SurveyedRepository, prune};
 #[cfg(feature = "cli")]
 pub(crate) use self::signed_images::{SignedImages, sign_images};
 #[cfg(feature = "cli")]
@@ -68,7 +68,7 @@ pub(crate) use self::state::{PrunedManifest, Receipt};
 pub use self::state::{PushOptions, Pushed};
 pub(crate) use self::status::{MissingPart, MissingParts, missing};
 #[cfg(feature = "cli")]
-pub(crate) use self::status::{RegistryTag, StatusScope, TagStatus, status};
+pub(crate) use self::status::{RegistryTag, TagStatus, status};
 
 /// The content of a push.
 pub(crate) struct PushContent<'a> {
@@ -130,17 +130,7 @@ pub(crate) async fn push(
     );
     let mut run = PushRun::new(lock, &deliveries, shard, destinations, &options.skip_kinds);
     let mut todo = run.record_tag_states(&tag_states, &uploader).await;
-    let omitted = locate_omitted(
-        &mut uploader,
-        omitted,
-        PendingDeliveries {
-            lock,
-            mapping,
-            deliveries: &deliveries,
-            todo: &todo,
-        },
-    )
-    .await;
+    let omitted = locate_omitted(&mut uploader, omitted, lock, mapping, &deliveries, &todo).await;
     let uploader = Arc::new(uploader);
     if !todo.is_empty() {
         let deliveries = &deliveries[..];

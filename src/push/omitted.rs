@@ -33,28 +33,17 @@ pub struct Omitted {
     pub advice: String,
 }
 
-/// The deliveries of a push, and which of them are still to be made.
-pub(super) struct PendingDeliveries<'a> {
-    pub(super) lock: &'a Lock,
-    pub(super) mapping: &'a DestinationMap,
-    pub(super) deliveries: &'a [Delivery],
-    /// The positions of the pending deliveries in `deliveries`.
-    pub(super) todo: &'a [usize],
-}
-
-/// Looks up the omitted blobs of `pending` at the registry, and makes the uploader's source read
-/// them from there. Returns a problem if blobs were not found and cannot be rebuilt.
+/// Looks up the omitted blobs of deliveries at the registry, and makes the uploader's source read
+/// them from there. Returns a problem if blobs were not found and cannot be rebuilt. `todo` has the
+/// positions of the deliveries that are still to be made.
 pub(super) async fn locate_omitted(
     uploader: &mut Uploader,
     omitted: &Omitted,
-    pending: PendingDeliveries<'_>,
+    lock: &Lock,
+    mapping: &DestinationMap,
+    deliveries: &[Delivery],
+    todo: &[usize],
 ) -> Option<Problem> {
-    let PendingDeliveries {
-        lock,
-        mapping,
-        deliveries,
-        todo,
-    } = pending;
     let wanted = omitted_blobs(omitted, lock, deliveries, todo);
     let session = &uploader.session;
     let lookups = run_concurrently(wanted.len(), uploader.limits.jobs, |at| {

@@ -56,22 +56,15 @@ pub(crate) struct RegistryTag {
     pub(crate) why: Option<String>,
 }
 
-/// The content that [`status`] looks up in addition to the destination tags.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct StatusScope {
-    /// Every manifest and blob of the items.
-    pub(crate) parts: bool,
-    /// Tags that are not in the lock, in the repositories of the lock.
-    pub(crate) foreign: bool,
-}
-
-/// Compares each destination of `lock` with the registry of `mapping`. Fails if the registry cannot
-/// be reached, or if every look-up fails.
+/// Compares each destination of `lock` with the registry of `mapping`; with `parts`, also every
+/// manifest and blob of the items, and with `foreign` the tags of its repositories that are not in
+/// the lock. Fails if the registry cannot be reached, or if every look-up fails.
 pub(crate) async fn status(
     lock: &Lock,
     mapping: &DestinationMap,
     sessions: &RegistrySessions,
-    scope: StatusScope,
+    parts: bool,
+    foreign: bool,
 ) -> Result<Vec<RegistryTag>, Failure> {
     let session = sessions
         .destination(&mapping.target().registry)
@@ -85,7 +78,7 @@ pub(crate) async fn status(
         &deliveries,
         limits.jobs,
         LookupScope {
-            parts: scope.parts,
+            parts,
             writes: false,
         },
     )
@@ -98,7 +91,7 @@ pub(crate) async fn status(
         .zip(found)
         .map(|(delivery, found)| registry_tag(lock, delivery, found))
         .collect();
-    if scope.foreign {
+    if foreign {
         tags.extend(foreign_tags(&session, lock, &deliveries, limits).await);
     }
     Ok(tags)

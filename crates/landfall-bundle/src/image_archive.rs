@@ -65,12 +65,6 @@ pub struct ImageArchive {
     blobs: BTreeMap<Digest, u64>,
 }
 
-/// An image that is included.
-struct PlannedImage {
-    selection: Selection,
-    docker: Option<DockerImage>,
-}
-
 /// Why an image is not included.
 enum SkippedImage {
     /// The format or the options exclude it: the reason, and a detail about the image.
@@ -102,17 +96,14 @@ impl ImageArchive {
         for image in &lock.images {
             let name = image.name.to_string();
             let digest = image.digest.clone();
-            let ImageNames { tags, digests } = names(image, options.mapping);
+            let [tags, digests] = names(image, options.mapping);
             match planned(image, blobs, options, &tags) {
-                Ok(PlannedImage {
-                    selection:
-                        Selection {
-                            top,
-                            trimmed,
-                            parts,
-                        },
-                    docker,
-                }) => {
+                Ok((selection, docker)) => {
+                    let Selection {
+                        top,
+                        trimmed,
+                        parts,
+                    } = selection;
                     // the trimmed index is computed, so it is not among the parts
                     let own = trimmed.as_ref().map_or(0, |bytes| bytes.len() as u64);
                     let sizes = parts.iter().map(|part| part.size);
@@ -174,18 +165,16 @@ impl ImageArchive {
     }
 }
 
-/// Selects the parts of `image` to include, and checks that they are available.
+/// Selects the parts of `image` to include, and checks that they are available. In docker archives,
+/// the image also has a record.
 fn planned(
     image: &LockedImage,
     blobs: &dyn BlobRead,
     options: &ImageArchiveOptions<'_>,
     tags: &BTreeSet<String>,
-) -> Result<PlannedImage, SkippedImage> {
+) -> Result<(Selection, Option<DockerImage>), SkippedImage> {
     let planned = match options.format {
-        ImageArchiveFormat::Oci => PlannedImage {
-            selection: image.select(blobs, options.platforms)?,
-            docker: None,
-        },
+        ImageArchiveFormat::Oci => (image.select(blobs, options.platforms)?, None),
         ImageArchiveFormat::Docker => {
             // an archive in docker's format has one platform of each image
             let one = image.select_one(blobs, options.platforms.first())?;
@@ -202,17 +191,15 @@ fn planned(
                     parts.push(layer);
                 }
             }
-            PlannedImage {
-                selection: Selection {
-                    top: one.manifest,
-                    trimmed: None,
-                    parts,
-                },
-                docker,
-            }
+            let selection = Selection {
+                top: one.manifest,
+                trimmed: None,
+                parts,
+            };
+            (selection, docker)
         }
     };
-    for Descriptor { digest, size, .. } in &planned.selection.parts {
+    for Descriptor { digest, size, .. } in &planned.0.parts {
         match blobs.stat(digest) {
             Ok(Some(found)) if found == *size => {}
             Ok(Some(_)) => {
@@ -274,33 +261,22 @@ pub struct ArchivedImage {
     docker: Option<DockerImage>,
 }
 
-/// All names of one image.
-struct ImageNames {
-    /// The names in the form `repository:tag`, sorted.
-    pub tags: BTreeSet<String>,
-    /// `repository@digest`, with the digest in the lock: a node that loaded the archive then
-    /// resolves references with a digest, too.
-    pub digests: BTreeSet<String>,
-}
-
-/// The names of `image` at its source registry, and with a `mapping` also at its destinations.
-fn names(image: &LockedImage, mapping: Option<&DestinationMap>) -> ImageNames {
+/// The names of `image` at its source registry, and with a `mapping` also at its destinations: those
+/// in the form `repository:tag`, and those with the digest in the lock, `repository@digest`, so that
+/// a node that loaded the archive resolves references with a digest, too.
+fn names(image: &LockedImage, mapping: Option<&DestinationMap>) -> [BTreeSet<String>; 2] {
     let there = mapping
         .map(|mapping| mapping.destinations(&image.name))
         .unwrap_or_default();
     let mut repositories = vec![image.name.name()];
     repositories.extend(there.iter().map(ToString::to_string));
     let tag = image.destination_tag();
-    ImageNames {
-        tags: repositories
+    [format!(":{tag}"), format!("@{}", image.digest)].map(|end| {
+        repositories
             .iter()
-            .map(|repository| format!("{repository}:{tag}"))
-            .collect(),
-        digests: repositories
-            .iter()
-            .map(|repository| format!("{repository}@{}", image.digest))
-            .collect(),
-    }
+            .map(|repository| format!("{repository}{end}"))
+            .collect()
+    })
 }
 
 /// The images that cannot be archived, grouped by the reason.
@@ -505,8 +481,10 @@ mod tests {
         let image = LockedImage::new("registry.k8s.io/pause:3.10".parse().unwrap(), top.clone());
         let mapping = DestinationMap::to("172.20.0.2:5000/pre".parse().unwrap());
         let reference_names = |image: &LockedImage, mapping| {
-            let ImageNames { tags, digests } = names(image, mapping);
-            tags.into_iter().chain(digests).collect::<Vec<_>>()
+            names(image, mapping)
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
         };
         assert_eq!(
             reference_names(&image, Some(&mapping)),

@@ -45,8 +45,7 @@ pub use crate::object::{
     TagTarget, TreeEntries, TreeEntry, is_ref_name, tag_name,
 };
 pub use crate::pack::{
-    GitContentCache, ObjectDatabase, ObjectIndex, PackBytes, PackIndexFile, PackSending, send_pack,
-    write_pack,
+    GitContentCache, ObjectDatabase, ObjectIndex, PackBytes, PackSending, send_pack, write_pack,
 };
 pub use crate::wire::{
     Advertisement, AdvertisementStream, FetchRequest, OfferedRef, OfferedRepository, PackStream,

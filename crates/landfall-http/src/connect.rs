@@ -23,12 +23,6 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 /// A connection by TCP, TLS or a tunnel.
 pub(super) type Connection = Box<dyn Duplex>;
 
-/// The head of a proxy's answer to CONNECT.
-pub(super) struct TunnelAnswer {
-    pub(super) status: StatusCode,
-    pub(super) headers: HeaderMap,
-}
-
 /// The reason why a connection cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
@@ -140,7 +134,7 @@ pub(super) async fn open_tunnel(
     tls: &TlsProfile,
     target: &str,
     with_account: bool,
-) -> Result<Result<Connection, TunnelAnswer>, ConnectError> {
+) -> Result<Result<Connection, (StatusCode, HeaderMap)>, ConnectError> {
     let mut connection = connect_to_proxy(proxy, tls).await?;
     // RFC 9110, 9.3.6: the target is an authority (host and port), also in `Host`
     let mut head = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n");
@@ -156,7 +150,7 @@ pub(super) async fn open_tunnel(
             .map_err(ConnectError::io)?;
         let answer = read_head(&mut connection).await?;
         // RFC 9110, 9.3.6: any 2xx answer opens the tunnel
-        if answer.status.is_success() {
+        if answer.0.is_success() {
             return Ok(Ok(connection));
         }
         Ok(Err(answer))
@@ -165,7 +159,7 @@ pub(super) async fn open_tunnel(
 }
 
 /// Reads the head of an answer byte by byte, because the bytes after the head belong to the tunnel.
-async fn read_head(connection: &mut Connection) -> Result<TunnelAnswer, ConnectError> {
+async fn read_head(connection: &mut Connection) -> Result<(StatusCode, HeaderMap), ConnectError> {
     // the answer comes from the network, so its size and its number of headers are limited
     const LONGEST: usize = 64 << 10;
     const MAX_HEADERS: usize = 100;
@@ -199,7 +193,7 @@ async fn read_head(connection: &mut Connection) -> Result<TunnelAnswer, ConnectE
             headers.append(name, value);
         }
     }
-    Ok(TunnelAnswer { status, headers })
+    Ok((status, headers))
 }
 
 // Probes a private host for plain http: landfall sends a ClientHello, and uses http only if the

@@ -139,7 +139,7 @@ pub(super) async fn connection_error(
         let answer = connect::open_tunnel(proxy, tls, &host_port(url), !refused_account).await;
         let answer = answer.ok().and_then(Result::err);
         return match answer {
-            Some(answer) => refusal(url, proxy, answer.status, &answer.headers),
+            Some((status, headers)) => refusal(url, proxy, status, &headers),
             None if refused_account => proxy_sign_in_error(url, proxy, &HeaderMap::new()),
             None => {
                 let words = format!("the proxy {} refused the connection", proxy.address());

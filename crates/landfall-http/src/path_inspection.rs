@@ -260,7 +260,7 @@ impl Transport {
         let turn = sign_in.enter(proxy, url).await?;
         let opened = match connect::open_tunnel(proxy, &tls, &host_port(url), true).await {
             Ok(Ok(stream)) => Ok(stream),
-            Ok(Err(answer)) => Err(explain::refusal(url, proxy, answer.status, &answer.headers)),
+            Ok(Err((status, headers))) => Err(explain::refusal(url, proxy, status, &headers)),
             Err(error) => Err(at_proxy(error)),
         };
         sign_in.learn(proxy, turn.is_some(), opened.as_ref().map(|_| ()));

@@ -31,38 +31,29 @@ pub(crate) struct Correspondence<'a> {
 
 /// Finds a file by a hash. A sorted list needs a third of the memory of a hash table.
 struct FileIndex {
-    entries: Vec<FileByHash>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct FileByHash {
-    hash: u64,
-    /// The number of the file among all files of all bases.
-    number: u32,
+    /// The hash and number of each file, counted over all bases.
+    entries: Vec<(u64, u32)>,
 }
 
 impl FileIndex {
     /// An index of the files for which `hash` returns a hash.
     fn new(listings: &[&Listing], hash: impl Fn(&ListedFile) -> Option<u64>) -> FileIndex {
         let files = listings.iter().flat_map(|listing| &listing.files);
-        let mut entries: Vec<FileByHash> = (0..)
+        let mut entries: Vec<(u64, u32)> = (0..)
             .zip(files)
-            .filter_map(|(number, file)| {
-                let hash = hash(file)?;
-                Some(FileByHash { hash, number })
-            })
+            .filter_map(|(number, file)| Some((hash(file)?, number)))
             .collect();
         entries.sort_unstable();
         // keeps the first of the files with equal hashes
-        entries.dedup_by_key(|entry| entry.hash);
+        entries.dedup_by_key(|(hash, _)| *hash);
         FileIndex { entries }
     }
 
     /// The number of the first file with this hash.
     fn find(&self, hash: u64) -> Option<u32> {
         let entries = &self.entries;
-        let found = entries.binary_search_by_key(&hash, |entry| entry.hash);
-        found.ok().map(|index| entries[index].number)
+        let found = entries.binary_search_by_key(&hash, |(hash, _)| *hash);
+        found.ok().map(|index| entries[index].1)
     }
 }
 

@@ -217,12 +217,9 @@ impl<'s> NodeRegistry<'s> {
     }
 }
 
-/// A repository of locked images whose account is not that of the registry.
-struct SeparateAccount {
-    repository: String,
-    /// The account, or the error if it cannot be read.
-    account: Result<BasicCredentials, Failure>,
-}
+/// A repository of locked images whose account is not that of the registry, and the account, or the
+/// error if it cannot be read.
+type SeparateAccount = (String, Result<BasicCredentials, Failure>);
 
 /// Returns an auth file for programs that select the account by the repository. The file has the
 /// account of the registry and the accounts of repositories with separate credentials. Returns
@@ -236,9 +233,8 @@ pub(super) fn auth_file_of_repositories(
     if let Some(account) = registry.account(&request.mapping.target().prefix)? {
         accounts.push((host.to_owned(), account));
     }
-    for separate in separate_accounts(request, registry)? {
-        let repository = format!("{host}/{}", separate.repository);
-        accounts.push((repository, separate.account?));
+    for (repository, account) in separate_accounts(request, registry)? {
+        accounts.push((format!("{host}/{repository}"), account?));
     }
     Ok((!accounts.is_empty()).then(|| auth_file(&accounts)))
 }
@@ -251,10 +247,7 @@ pub(super) fn separate_accounts_note(
 ) -> Result<Option<String>, Failure> {
     // an account that cannot be read here is another one as well
     let separate = separate_accounts(request, registry)?;
-    let Some(SeparateAccount {
-        repository: first, ..
-    }) = separate.first()
-    else {
+    let Some((first, _)) = separate.first() else {
         return Ok(None);
     };
     let more = and_more(separate.len() - 1);
@@ -299,10 +292,7 @@ fn separate_accounts(
         let is_usual = account
             .as_ref()
             .is_ok_and(|account| Some(account) == usual.as_ref());
-        (!is_usual).then_some(SeparateAccount {
-            repository,
-            account,
-        })
+        (!is_usual).then_some((repository, account))
     });
     Ok(accounts.collect())
 }

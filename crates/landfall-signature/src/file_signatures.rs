@@ -37,15 +37,6 @@ pub struct FileSignatures<'a> {
     pub log_entry: Option<&'a LogEntry>,
 }
 
-/// Signatures and certificates in files of their own.
-#[derive(Default)]
-pub(crate) struct BareFiles {
-    /// The signatures in base64.
-    pub(crate) signatures: Vec<String>,
-    /// The certificates in PEM.
-    pub(crate) certificates: Vec<String>,
-}
-
 /// The document that `cosign sign-blob --bundle` wrote before Sigstore's bundles.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -81,10 +72,7 @@ impl FileSignatures<'_> {
                 Err(why) => found.push(Err(why)),
             }
         }
-        let BareFiles {
-            signatures,
-            certificates,
-        } = self.bare();
+        let (signatures, certificates) = self.bare();
         for signature in &signatures {
             for certificate in &certificates {
                 let mut document = self.detached(signature, Some(certificate));
@@ -100,20 +88,19 @@ impl FileSignatures<'_> {
         found
     }
 
-    /// The signatures and certificates that are in files of their own.
-    pub(crate) fn bare(&self) -> BareFiles {
-        let mut bare = BareFiles::default();
+    /// The signatures in base64 and the certificates in PEM that are in files of their own.
+    fn bare(&self) -> (Vec<String>, Vec<String>) {
+        let (mut signatures, mut certificates) = (Vec::new(), Vec::new());
         for document in &self.documents {
             match SignatureFile::read(document) {
-                Ok(SignatureFile::Bare(signature)) => bare.signatures.push(signature),
+                Ok(SignatureFile::Bare(signature)) => signatures.push(signature),
                 Ok(SignatureFile::Certificate(certificate)) => {
-                    let certificate = pem("CERTIFICATE", certificate.as_bytes());
-                    bare.certificates.push(certificate);
+                    certificates.push(pem("CERTIFICATE", certificate.as_bytes()));
                 }
                 _ => {}
             }
         }
-        bare
+        (signatures, certificates)
     }
 
     /// A bare signature. If there are a log entry and a `verifier` (a certificate or key in PEM),
@@ -291,10 +278,7 @@ impl SignatureRequirement {
             return queries;
         };
         for file in signatures {
-            let BareFiles {
-                signatures: found,
-                certificates: mut verifiers,
-            } = file.bare();
+            let (found, mut verifiers) = file.bare();
             verifiers.extend(self.keys.iter().map(SignerKey::pem));
             for signature in &found {
                 for verifier in &verifiers {

@@ -45,14 +45,6 @@ pub(crate) struct GcCommand {
     dry_run: bool,
 }
 
-/// The content that is kept.
-struct NeededContent {
-    digests: BTreeSet<Digest>,
-    /// The bundles whose content is kept.
-    last: Vec<Bundle>,
-    older: Vec<Bundle>,
-}
-
 fn bundle_paths(bundles: &[Bundle]) -> Vec<String> {
     bundles
         .iter()
@@ -82,18 +74,14 @@ impl GcCommand {
             StoreLocation::Folder(dir) => dir,
             StoreLocation::Bucket(location) => {
                 let published_store = context.published_store(context.limits)?;
-                let needed = self.needed_content(context, published_store)?;
-                return self.sweep_objects(context, &location, needed.digests);
+                let (digests, _) = self.needed_content(context, published_store)?;
+                return self.sweep_objects(context, &location, digests);
             }
         };
         check_is_store(&dir)?;
         let gc = DiskGc::begin(&dir, self.dry_run)?;
         let published_store = ServedStore::Disk(gc.store().clone());
-        let NeededContent {
-            digests,
-            last,
-            older,
-        } = self.needed_content(context, published_store)?;
+        let (digests, [last, older]) = self.needed_content(context, published_store)?;
         let swept = gc.run(&digests)?;
         let mut report = VerbReport::default();
         let text = self.text(&swept);
@@ -115,12 +103,13 @@ impl GcCommand {
         Ok(VerbOutcome::new(report, text, Exit::Done))
     }
 
-    /// The content that the named locks and bundles and the servers of `published_store` need.
+    /// The content that the named locks and bundles and the servers of `published_store` need, the
+    /// bundles whose content is kept, and older ones.
     fn needed_content(
         &self,
         context: &Context,
         published_store: ServedStore,
-    ) -> Result<NeededContent, CliError> {
+    ) -> Result<(BTreeSet<Digest>, [Vec<Bundle>; 2]), CliError> {
         let mut digests = BTreeSet::new();
         let mut add_needed = |lock: &Lock| digests.extend(lock.digests());
         for path in self.locks() {
@@ -137,11 +126,7 @@ impl GcCommand {
                 add_needed(&Lock::parse("the published lock", text)?);
             }
         }
-        Ok(NeededContent {
-            digests,
-            last,
-            older,
-        })
+        Ok((digests, [last, older]))
     }
 
     /// Collects garbage in an object store.

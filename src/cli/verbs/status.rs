@@ -8,7 +8,7 @@ use crate::cli::shared::listing::markdown_digest;
 use crate::cli::shared::{
     CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport, input_file,
 };
-use crate::push::{RegistryTag, StatusScope, TagStatus, status};
+use crate::push::{RegistryTag, TagStatus, status};
 use clap::Args;
 use landfall_item::lockfile::{Lock, losses};
 use landfall_model::report::{
@@ -80,10 +80,8 @@ impl StatusCommand {
                 &lock,
                 &mapping,
                 client.sessions(),
-                StatusScope {
-                    parts: self.recheck,
-                    foreign: self.foreign,
-                },
+                self.recheck,
+                self.foreign,
             )
             .await;
             // Also after a failure, the report lists the contacted hosts.

@@ -1,6 +1,6 @@
 //! Simulates apt on a node, with the carried indexes and the node's dpkg status file.
 
-use super::{CarriedIndexes, SimulatedInstall, WantedPackage};
+use super::{CarriedIndexes, SimulatedInstall};
 use landfall_item::{LockedPackageSet, PackageSource};
 use landfall_model::Failure;
 use landfall_packages::apt::{AptRelease, AptSettings, Universe, check_index_size, choose};
@@ -43,7 +43,7 @@ pub(super) fn simulate_install(
     let mut universe = Universe::new(&set.architectures);
     let mut suites = Vec::new();
     for (source, texts) in set.sources.iter().zip(&texts) {
-        let SuiteProperties { priority, names } = suite_properties(source, carried)?;
+        let (priority, names) = suite_properties(source, carried)?;
         suites.push(names);
         let number = universe.add_source(priority);
         texts
@@ -87,38 +87,23 @@ pub(super) fn simulate_install(
         } else {
             format!(":{}", offer.arch)
         };
-        WantedPackage {
-            name: format!("{name}{arch} {}", offer.version),
-            is_carried,
-        }
+        (format!("{name}{arch} {}", offer.version), is_carried)
     });
     Ok(SimulatedInstall::of(wanted, choice.replaced))
 }
 
-/// What apt knows about a suite from its Release file.
-struct SuiteProperties {
-    /// The priority of its packages.
-    priority: i16,
-    /// The names by which a request `name/suite` may refer to it.
-    names: Vec<String>,
-}
-
+/// What apt knows about a suite from its Release file: the priority of its packages, and the names
+/// by which a request `name/suite` may refer to it.
 fn suite_properties(
     source: &PackageSource,
     carried: &CarriedIndexes<'_>,
-) -> Result<SuiteProperties, Failure> {
+) -> Result<(i16, Vec<String>), Failure> {
     let own = source.suite.clone();
     let Some((index, text)) = source.release(carried.blobs)? else {
-        return Ok(SuiteProperties {
-            // The usual priority, see apt_preferences(5).
-            priority: 500,
-            names: vec![own],
-        });
+        // The usual priority, see apt_preferences(5).
+        return Ok((500, vec![own]));
     };
     let release = AptRelease::parse(&index.path, &text)?;
     let names = [Some(own), release.suite, release.codename];
-    Ok(SuiteProperties {
-        priority: release.pin,
-        names: names.into_iter().flatten().collect(),
-    })
+    Ok((release.pin, names.into_iter().flatten().collect()))
 }

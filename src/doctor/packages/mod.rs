@@ -20,16 +20,11 @@ pub(crate) struct SimulatedInstall {
     pub replaced: Vec<String>,
 }
 
-/// A package that the node would install.
-struct WantedPackage {
-    name: String,
-    /// Whether the locked set contains it.
-    is_carried: bool,
-}
-
 impl SimulatedInstall {
-    fn of(wanted: impl Iterator<Item = WantedPackage>, replaced: Vec<String>) -> SimulatedInstall {
-        let items = wanted.map(|WantedPackage { name, is_carried }| {
+    /// `wanted` has the packages that the node would install, and whether the locked set contains
+    /// them.
+    fn of(wanted: impl Iterator<Item = (String, bool)>, replaced: Vec<String>) -> SimulatedInstall {
+        let items = wanted.map(|(name, is_carried)| {
             if is_carried {
                 return item(name, ItemStatus::Present, None);
             }

@@ -1,6 +1,6 @@
 //! Simulates dnf on a node, with the carried indexes and the node's list of RPM packages.
 
-use super::{CarriedIndexes, SimulatedInstall, WantedPackage};
+use super::{CarriedIndexes, SimulatedInstall};
 use landfall_item::{LockedPackageSet, PackageSource};
 use landfall_model::{Digest, Failure, Limits};
 use landfall_packages::yum::{
@@ -70,13 +70,10 @@ pub(super) fn simulate_install(
                     .map(|one| &one.digest)
                     .collect();
                 let pool = &offered.pool;
-                let wanted = choice.packages.iter().map(|id| WantedPackage {
-                    name: package_text(pool, *id),
-                    is_carried: pool
-                        .package(*id)
-                        .digest
-                        .as_ref()
-                        .is_some_and(|digest| packages.contains(digest)),
+                let wanted = choice.packages.iter().map(|id| {
+                    let digest = pool.package(*id).digest.as_ref();
+                    let is_carried = digest.is_some_and(|digest| packages.contains(digest));
+                    (package_text(pool, *id), is_carried)
                 });
                 let replaced = choice
                     .replaced

@@ -45,22 +45,16 @@ pub(crate) struct Pruned {
     pub(crate) bytes: Option<u64>,
 }
 
-/// The options of [`prune`].
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PruneScope {
-    /// The number of newest tags of each shape, such as `v#.#.#`, that are kept in each repository.
-    pub(crate) keep_last: usize,
-    /// Whether to delete; otherwise the result lists the manifests that would be deleted.
-    pub(crate) delete: bool,
-}
-
-/// Finds the manifests of `repositories` that are not `needed`, and deletes them if `scope` says
-/// so. A repository is left unchanged if its tags cannot be listed or a manifest cannot be read.
+/// Finds the manifests of `repositories` that are not `needed`, and deletes them if `delete` is set;
+/// otherwise the result lists those that would be deleted. In each repository, the newest
+/// `keep_last` tags of each shape, such as `v#.#.#`, are kept. A repository is left unchanged if its
+/// tags cannot be listed or a manifest cannot be read.
 pub(crate) async fn prune(
     registry: &str,
     repositories: &[String],
     needed: &Needed,
-    scope: PruneScope,
+    keep_last: usize,
+    delete: bool,
     sessions: &RegistrySessions,
 ) -> Result<Pruned, Failure> {
     let session = sessions
@@ -70,7 +64,7 @@ pub(crate) async fn prune(
     let limits = sessions.transport().limits();
     // each survey already looks up several tags at once
     let surveys = run_concurrently(repositories.len(), 2, |at| {
-        survey(&session, &repositories[at], needed, scope.keep_last, limits)
+        survey(&session, &repositories[at], needed, keep_last, limits)
     });
     let surveys = surveys.await;
     let mut pruned = Pruned::default();
@@ -93,7 +87,7 @@ pub(crate) async fn prune(
                 for gone in found.gone {
                     let mut is_gone = !held.contains(&gone.digest);
                     if is_gone
-                        && scope.delete
+                        && delete
                         && let Err(error) = session.delete_manifest(repository, &gone.digest).await
                     {
                         // if deletion is disabled, the registry would refuse all further deletions

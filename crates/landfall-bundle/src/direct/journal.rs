@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 /// The journal of a direct bundle. Its first line identifies the bundle; each other line is about
 /// one blob:
@@ -21,12 +21,9 @@ use std::sync::{Mutex, MutexGuard};
 /// - `DIGEST packed FROM TO`: the compressed entry of a blob, with header and padding, has this
 ///   range of the file.
 #[derive(Debug)]
-pub(super) struct DirectJournal(Mutex<JournalState>);
-
-#[derive(Debug)]
-struct JournalState {
+pub(super) struct DirectJournal {
     file: File,
-    known: JournalRecords,
+    known: Mutex<JournalRecords>,
 }
 
 /// The content of a journal.
@@ -101,21 +98,17 @@ impl DirectJournal {
         if known.is_none() {
             fs::write(path, format!("{of}\n"))?;
         }
-        Ok(DirectJournal(Mutex::new(JournalState {
+        Ok(DirectJournal {
             file: open_journal(path)?,
-            known: known.unwrap_or_default(),
-        })))
-    }
-
-    fn state(&self) -> MutexGuard<'_, JournalState> {
-        locked(&self.0)
+            known: Mutex::new(known.unwrap_or_default()),
+        })
     }
 
     fn add(&self, line: &str) -> io::Result<()> {
-        let mut state = self.state();
+        let mut known = locked(&self.known);
         // parsed as when the journal is read, so that this run and a resumed one have equal records
-        let _ = state.known.line(line);
-        state.file.write_all(format!("{line}\n").as_bytes())
+        let _ = known.line(line);
+        (&self.file).write_all(format!("{line}\n").as_bytes())
     }
 
     pub(super) fn record_range(&self, digest: &Digest, (from, to): ByteRange) -> io::Result<()> {
@@ -137,13 +130,13 @@ impl DirectJournal {
     /// The number of leading bytes of a stored blob that are in the file, and the further ranges
     /// after them.
     pub(super) fn written_ranges(&self, digest: &Digest) -> (u64, Vec<ByteRange>) {
-        let ranges = self.state().known.there.get(digest).cloned();
+        let ranges = locked(&self.known).there.get(digest).cloned();
         written_ranges(ranges.unwrap_or_default())
     }
 
     /// The range of the file that a compressed entry occupies.
     pub(super) fn packed_at(&self, digest: &Digest) -> Option<ByteRange> {
-        self.state().known.packed.get(digest).copied()
+        locked(&self.known).packed.get(digest).copied()
     }
 }
 

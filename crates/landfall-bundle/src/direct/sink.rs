@@ -258,17 +258,13 @@ impl PartialBlob for StoredBlobWriter {
         let mut state = self.state();
         // the content is in the file already; the stream computes the bytes around it
         let closed = state.stream.push(bytes);
-        for frame in &closed {
-            for (at, around) in &frame.around {
-                self.bundle
-                    .file
-                    .write_all_at(around, self.start + at)
-                    .map_err(self.failed())?;
-            }
+        for (at, around) in closed.iter().flat_map(|(_, around)| around) {
+            self.bundle
+                .file
+                .write_all_at(around, self.start + at)
+                .map_err(self.failed())?;
         }
-        state
-            .frames
-            .extend(closed.iter().map(|closed| closed.frame));
+        state.frames.extend(closed.iter().map(|(frame, _)| *frame));
         // once per frame rather than per piece, since each record costs a write
         if !closed.is_empty() {
             self.record((0, state.stream.at())).map_err(self.failed())?;

@@ -167,13 +167,9 @@ pub(crate) struct FrameStream {
     hash: Sha256,
 }
 
-/// A frame whose content is complete.
-pub(crate) struct ClosedFrame {
-    pub frame: FrameRecord,
-    /// The headers and the checksum around its content, each with its offset from the beginning of
-    /// the first frame.
-    pub around: Vec<(u64, Vec<u8>)>,
-}
+/// A frame whose content is complete, and the headers and the checksum around its content, each with
+/// its offset from the beginning of the first frame.
+pub(crate) type ClosedFrame = (FrameRecord, Vec<(u64, Vec<u8>)>);
 
 impl FrameStream {
     /// Starts a stream of `size` bytes.
@@ -242,10 +238,8 @@ impl FrameStream {
         let around = blocks
             .chain([(at + length - CHECKSUM as u64, checksum.to_vec())])
             .collect();
-        ClosedFrame {
-            frame: FrameRecord(length as u32, FrameHash(self.hash.finalize_reset().into())),
-            around,
-        }
+        let hash = FrameHash(self.hash.finalize_reset().into());
+        (FrameRecord(length as u32, hash), around)
     }
 }
 
@@ -387,12 +381,12 @@ mod tests {
                     }
                     closed.extend(stream.push(piece));
                 }
-                for (at, bytes) in closed.iter().flat_map(|closed| &closed.around) {
+                for (at, bytes) in closed.iter().flat_map(|(_, around)| around) {
                     file[*at as usize..*at as usize + bytes.len()].copy_from_slice(bytes);
                 }
                 assert!(file == wanted, "{len} in {step}");
                 assert_eq!(
-                    closed.iter().map(|closed| closed.frame).collect::<Vec<_>>(),
+                    closed.iter().map(|(frame, _)| *frame).collect::<Vec<_>>(),
                     hashes
                 );
             }

@@ -80,12 +80,6 @@ struct BlobComparison {
     compared: Vec<FamilyBlob>,
 }
 
-/// The recipe of a blob, and the digests of its bases.
-pub(super) struct BasedRecipe {
-    pub(super) recipe: RecipeFile,
-    pub(super) from: Vec<Digest>,
-}
-
 impl<'a> RecipePlanner<'a> {
     /// Creates a planner that knows only the old content so far. `blobs` has the content of `lock`.
     /// Plain bytes are written to temporary files in `folder`.
@@ -159,9 +153,12 @@ impl<'a> RecipePlanner<'a> {
         Ok(patchable.collect())
     }
 
-    /// Makes the recipe of a blob. If the blob gets no recipe, returns `None` and adds the reason
-    /// to the summary.
-    pub(super) fn make(&mut self, one: &PatchableBlob) -> Result<Option<BasedRecipe>, BundleError> {
+    /// Makes the recipe of a blob, and returns it with the digests of its bases. If the blob gets
+    /// no recipe, returns `None` and adds the reason to the summary.
+    pub(super) fn make(
+        &mut self,
+        one: &PatchableBlob,
+    ) -> Result<Option<(RecipeFile, Vec<Digest>)>, BundleError> {
         let compared = self.candidates(one);
         let decoded = self.plain.decoded_blob(&one.new.blob);
         let Some(new) = decoded.map_err(|error| self.failure(one, error))? else {
@@ -178,7 +175,7 @@ impl<'a> RecipePlanner<'a> {
             }
         };
         let from = self.record_patched(one, &found, recipe.size());
-        Ok(Some(BasedRecipe { recipe, from }))
+        Ok(Some((recipe, from)))
     }
 
     /// Estimates what [`make`](Self::make) adds to the summary, in less time.
@@ -352,7 +349,7 @@ pub fn plan_recipes(
     let mut planner = RecipePlanner::new(lock, blobs, old, folder)?;
     let patchable = planner.patchable_blobs(plan, lock)?;
     one_by_one(&patchable, progress, |one| {
-        let Some(BasedRecipe { recipe, from }) = planner.make(one)? else {
+        let Some((recipe, from)) = planner.make(one)? else {
             return Ok(());
         };
         let entry = &mut plan.entries[one.entry_index];

@@ -73,11 +73,8 @@ type OpenedBase = io::Result<Box<dyn Read + Send>>;
 /// Opens a base that is not rebuilt itself.
 type OpenBase<'b> = &'b dyn Fn(&Digest) -> OpenedBase;
 
-/// The bytes of a base, which can be opened again.
-struct BaseSource<'b> {
-    size: u64,
-    open: Box<dyn Fn() -> OpenedBase + 'b>,
-}
+/// The size of a base, and its bytes, which can be opened again.
+type BaseSource<'b> = (u64, Box<dyn Fn() -> OpenedBase + 'b>);
 
 impl RebuiltBlobs {
     /// `content`, with the recipes of `bundles`. Temporary files are written to `folder`: the plain
@@ -289,7 +286,7 @@ impl RebuiltBlobs {
             let mut slot = locked(&slot);
             let plain = match (slot.clone(), source) {
                 (Some(plain), _) => plain,
-                (None, Some(BaseSource { size, open })) => {
+                (None, Some((size, open))) => {
                     let plain =
                         self.with_room(|| write_plain(open()?, size, *coding, &self.folder))?;
                     let plain = Arc::new(plain.ok_or_else(|| too_long(*coding, size))?);
@@ -318,14 +315,12 @@ impl RebuiltBlobs {
     ) -> io::Result<BaseSource<'b>> {
         let size = self.stat_plain(base).map_err(io::Error::other)?;
         if let Some(size) = size {
-            let open = Box::new(move || open_base(base));
-            return Ok(BaseSource { size, open });
+            return Ok((size, Box::new(move || open_base(base))));
         }
         let file = self.rebuilt(base).map_err(io::Error::other)?;
         let size = file.size();
         let open = move || -> OpenedBase { Ok(Box::new(file.reader(0))) };
-        let open = Box::new(open);
-        Ok(BaseSource { size, open })
+        Ok((size, Box::new(open)))
     }
 
     /// Writes temporary files. If the folder is full, the files that are kept make room for them.

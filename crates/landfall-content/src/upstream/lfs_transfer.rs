@@ -23,29 +23,19 @@ use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The large files that a Git LFS server offers for download, and why it does not offer the first
-/// of the others.
-#[derive(Debug, Default)]
-pub struct OfferedLargeFiles {
-    /// The files that can be downloaded.
-    pub offered: BTreeSet<Digest>,
-    /// The error for the first file that cannot, or for the request. `None` if all files can be
-    /// downloaded.
-    pub error: Option<HttpError>,
-}
-
-/// Asks a Git LFS server which of these large files it offers. Downloads nothing.
+/// Asks a Git LFS server which of these large files it offers. Downloads nothing. Returns the files
+/// that can be downloaded, and the error for the first one that cannot, or for the request.
 pub async fn offered_large_files(
     sessions: &RegistrySessions,
     server: &LfsServer,
     files: &[Descriptor],
-) -> OfferedLargeFiles {
-    let mut found = OfferedLargeFiles::default();
+) -> (BTreeSet<Digest>, Option<HttpError>) {
+    let (mut offered, mut failed) = (BTreeSet::new(), None);
     for files in files.chunks(LFS_BATCH) {
         let answer = match batch(sessions, server, files, LfsOperation::Download).await {
             Ok(answer) => answer,
             Err(error) => {
-                found.error = Some(error);
+                failed = Some(error);
                 break;
             }
         };
@@ -55,15 +45,15 @@ pub async fn offered_large_files(
             });
             match download {
                 Ok(()) => {
-                    found.offered.insert(file.digest.clone());
+                    offered.insert(file.digest.clone());
                 }
                 Err(error) => {
-                    found.error.get_or_insert(error);
+                    failed.get_or_insert(error);
                 }
             }
         }
     }
-    found
+    (offered, failed)
 }
 
 fn expect_download<'a>(

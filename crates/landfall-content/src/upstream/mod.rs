@@ -31,9 +31,7 @@ pub use self::git_remote::{
 };
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use self::lfs_transfer::fuzz;
-pub use self::lfs_transfer::{
-    OfferedLargeFiles, missing_large_files, offered_large_files, upload_large_files,
-};
+pub use self::lfs_transfer::{missing_large_files, offered_large_files, upload_large_files};
 
 /// Registries, web servers and git servers, addressed by the names in the lock.
 pub struct Upstreams {

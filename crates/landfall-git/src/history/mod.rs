@@ -82,8 +82,8 @@ impl GitPackPlan {
                 _ => others.push(tip),
             }
         }
-        for commit in &commits {
-            planner.add_commit(commit)?;
+        for (object, links) in &commits {
+            planner.add_commit(*object, links)?;
         }
         // tags may name trees and blobs
         for object in others {
@@ -134,11 +134,10 @@ impl Planner<'_> {
         self.database.peeled(object)
     }
 
-    fn add_commit(&mut self, commit: &OrderedCommit) -> Result<(), GitError> {
-        let object = commit.object;
+    fn add_commit(&mut self, object: ObjectIndex, links: &CommitLinks) -> Result<(), GitError> {
         self.plan.commits.push(PlannedObject { object, base: None });
-        let tree = self.database.find(commit.links.tree)?;
-        let before = match commit.links.parents.first() {
+        let tree = self.database.find(links.tree)?;
+        let before = match links.parents.first() {
             Some(parent) => {
                 let parent = self.database.commit(self.database.find(*parent)?)?;
                 Some(self.database.find(parent.tree)?)
@@ -230,12 +229,6 @@ impl Planner<'_> {
     }
 }
 
-/// A commit with its links.
-pub(super) struct OrderedCommit {
-    pub(super) object: ObjectIndex,
-    pub(super) links: CommitLinks,
-}
-
 /// Appends to `order` the commits that can be reached from `tip` and are not in `seen`, each after
 /// its parents, and adds them to `seen`. The first parent is followed first, so that the order
 /// depends on the history alone, and not on dates or on how it was fetched.
@@ -243,22 +236,22 @@ fn add_in_order(
     database: &ObjectDatabase,
     tip: ObjectIndex,
     seen: &mut ObjectSet,
-    order: &mut Vec<OrderedCommit>,
+    order: &mut Vec<(ObjectIndex, CommitLinks)>,
 ) -> Result<(), GitError> {
     // commits whose parents are being visited, each with the number of parents that were visited
-    let mut open: Vec<(OrderedCommit, usize)> = Vec::new();
+    let mut open: Vec<((ObjectIndex, CommitLinks), usize)> = Vec::new();
     let mut next = Some(tip);
     loop {
         if let Some(object) = next.take()
             && seen.insert(object)
         {
             let links = database.commit(object)?;
-            open.push((OrderedCommit { object, links }, 0));
+            open.push(((object, links), 0));
         }
-        let Some((last, visited)) = open.last_mut() else {
+        let Some(((_, links), visited)) = open.last_mut() else {
             return Ok(());
         };
-        if let Some(parent) = last.links.parents.get(*visited) {
+        if let Some(parent) = links.parents.get(*visited) {
             *visited += 1;
             next = Some(database.linked(*parent, GitObjectKind::Commit)?);
         } else if let Some((done, _)) = open.pop() {

@@ -16,7 +16,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(crate) use self::resolve::EntryForm;
-pub use self::resolve::PackIndexFile;
 pub(crate) use self::write::PackWriter;
 pub use self::write::{PackSending, send_pack, write_pack};
 

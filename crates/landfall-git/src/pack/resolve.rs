@@ -515,20 +515,13 @@ fn add(database: &mut ObjectDatabase, object: PackedObject, entry: usize) -> Res
 
 // The index of a pack as git stores it next to the pack (gitformat-pack, "Version 2 pack-*.idx").
 
-/// The index file of a pack, and the name that git gives to the pack and to the index.
-pub struct PackIndexFile {
-    /// `pack-` and the checksum at the end of the pack.
-    pub name: String,
-    /// The content of the file with the ending `.idx`.
-    pub content: Vec<u8>,
-}
-
 impl ObjectDatabase {
-    /// The index of the only pack of this database.
+    /// The name that git gives to the only pack of this database and to its index, `pack-` and the
+    /// checksum at the end of the pack; and the content of the index (`.idx`).
     ///
     /// # Errors
     /// If there is no pack, or it cannot be read.
-    pub fn index_file(&self) -> Result<PackIndexFile, GitError> {
+    pub fn index_file(&self) -> Result<(String, Vec<u8>), GitError> {
         let pack = self.packs.first();
         let pack = pack.ok_or_else(|| GitError::DamagedPack("there is no pack".into()))?;
         let length = pack.length().map_err(GitError::ReadPack)?;
@@ -571,10 +564,7 @@ impl ObjectDatabase {
         };
         content.extend(sum);
         let hex: String = checksum.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(PackIndexFile {
-            name: format!("pack-{hex}"),
-            content,
-        })
+        Ok((format!("pack-{hex}"), content))
     }
 }
 

@@ -353,7 +353,7 @@ pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
                 let common = common_components((*path)?, url_path)?;
                 Some((common, digest))
             });
-            let matches: Vec<(PathMatch, &Digest)> = matches.collect();
+            let matches: Vec<_> = matches.collect();
             let best = matches.iter().map(|(common, _)| *common).max();
             let mut best = matches
                 .iter()
@@ -394,24 +394,17 @@ fn only_digest(text: &str) -> Option<Digest> {
     digests.next().is_none().then_some(digest)
 }
 
-/// How well the path in a line matches a URL. A better match is greater.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct PathMatch {
-    /// The number of equal components at the end of both paths.
-    common: usize,
-    /// Whether the path in the line has no further components.
-    is_whole: bool,
-}
-
-/// Compares the path in a line with the path of a URL. `None` if the names of the files differ.
-fn common_components(path: &str, url_path: &str) -> Option<PathMatch> {
+/// Compares the path in a line with the path of a URL: the number of equal components at the end of
+/// both, and whether the path in the line has no further ones. A better match is greater. `None` if
+/// the names of the files differ.
+fn common_components(path: &str, url_path: &str) -> Option<(usize, bool)> {
     // `sha256sum` of a Windows machine may write backslashes
     let path = &*path.replace('\\', "/");
     let path = path.strip_prefix("./").unwrap_or(path);
     let pairs = path.rsplit('/').zip(url_path.rsplit('/'));
     let common = pairs.take_while(|(one, other)| one == other).count();
     let is_whole = common == path.split('/').count();
-    (common > 0).then_some(PathMatch { common, is_whole })
+    (common > 0).then_some((common, is_whole))
 }
 
 /// The lines of `text`. Lines with the remaining digits of a digest, as `gpg --print-md` writes

@@ -169,9 +169,9 @@ pub(super) async fn find_large_files(
         let (offered, error, url) = match server {
             Ok(server) => {
                 let files: Vec<Descriptor> = open.iter().map(LockedLargeFile::descriptor).collect();
-                let answer = offered_large_files(sessions, &server, &files).await;
+                let (offered, error) = offered_large_files(sessions, &server, &files).await;
                 let url = server.named_by.is_some().then_some(server.url);
-                (answer.offered, answer.error.map(ResolveError::from), url)
+                (offered, error.map(ResolveError::from), url)
             }
             Err(why) => (BTreeSet::new(), Some(why.into()), None),
         };

@@ -83,26 +83,11 @@ macro_rules! each_section {
 impl Lock {
     /// All items, section by section.
     pub fn items(&self) -> impl Iterator<Item = LockedItem<'_>> {
-        let Lock {
-            version: _,
-            name: _,
-            images,
-            files,
-            charts,
-            packages,
-            git,
-            providers,
-            endpoints: _,
-            missing: _,
-            unresolved: _,
-        } = self;
-        let images = images.iter().map(LockedItem::Image);
-        images
-            .chain(files.iter().map(LockedItem::File))
-            .chain(charts.iter().map(LockedItem::Chart))
-            .chain(packages.iter().map(LockedItem::Packages))
-            .chain(git.iter().map(LockedItem::Git))
-            .chain(providers.iter().map(LockedItem::Provider))
+        let mut sections: Vec<Box<dyn Iterator<Item = LockedItem<'_>> + '_>> = Vec::new();
+        each_section!(self, section => {
+            sections.push(Box::new(section.iter().map(ItemKind::as_item)));
+        });
+        sections.into_iter().flatten()
     }
 
     /// The names that changed, among the names of items and the hosts of endpoints. Sorted.
@@ -133,29 +118,14 @@ impl Lock {
     /// Adds all items, endpoints, losses and unresolved items of `other`, and its name if this lock
     /// has none.
     pub fn append(&mut self, other: Lock) {
-        let Lock {
-            version: _,
-            name,
-            images,
-            files,
-            charts,
-            packages,
-            git,
-            providers,
-            endpoints,
-            missing,
-            unresolved,
-        } = other;
-        self.images.extend(images);
-        self.files.extend(files);
-        self.charts.extend(charts);
-        self.packages.extend(packages);
-        self.git.extend(git);
-        self.providers.extend(providers);
-        self.name = self.name.take().or(name);
-        self.endpoints.extend(endpoints);
-        self.missing.extend(missing);
-        self.unresolved.extend(unresolved);
+        fn add<K: LockedKind>(lock: &mut Lock, section: Vec<K>) {
+            K::section_mut(lock).extend(section);
+        }
+        each_section!(other, section => add(self, section));
+        self.name = self.name.take().or(other.name);
+        self.endpoints.extend(other.endpoints);
+        self.missing.extend(other.missing);
+        self.unresolved.extend(other.unresolved);
     }
 
     /// Frees the memory that appending reserved. A lock may have a million blobs.

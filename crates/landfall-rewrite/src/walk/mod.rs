@@ -136,12 +136,7 @@ fn in_lines(text: &str) -> Vec<ImageCandidate> {
     for line in text.split_inclusive('\n') {
         let start = end;
         end += line.len();
-        let Some(LineEntry {
-            key,
-            value,
-            assignment,
-        }) = entry(line)
-        else {
+        let Some((key, value, assignment)) = entry(line) else {
             continue;
         };
         let value = match value
@@ -190,14 +185,6 @@ fn unquoted(text: &str, quote: char) -> Option<&str> {
     }
 }
 
-/// A line with a key and a value.
-struct LineEntry<'t> {
-    key: &'t str,
-    value: &'t str,
-    /// How the value is assigned; `None` after a colon.
-    assignment: Option<LineAssignment>,
-}
-
 /// An assignment with `=`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LineAssignment {
@@ -207,8 +194,9 @@ enum LineAssignment {
     OfVariable,
 }
 
-/// The entry of a line whose key ends in `image`.
-fn entry(line: &str) -> Option<LineEntry<'_>> {
+/// The key and the value of a line whose key ends in `image`, and how the value is assigned; `None`
+/// after a colon.
+fn entry(line: &str) -> Option<(&str, &str, Option<LineAssignment>)> {
     let line = line.trim_start().trim_start_matches("- ").trim();
     let (key, value) = line.split_once([':', '='])?;
     let name = key.trim_end().trim_matches(['"', '\'']);
@@ -219,16 +207,12 @@ fn entry(line: &str) -> Option<LineEntry<'_>> {
     // JSON needs no blank after the colon
     let is_json = key.ends_with('"') && value.starts_with('"');
     (is_assigned || is_json || value.starts_with([' ', '\t'])).then(|| {
-        let is_key = name == "Image" || key.ends_with(' ');
-        LineEntry {
-            key: name,
-            value: value.trim(),
-            assignment: is_assigned.then_some(if is_key {
-                LineAssignment::OfKey
-            } else {
-                LineAssignment::OfVariable
-            }),
-        }
+        let assignment = if name == "Image" || key.ends_with(' ') {
+            LineAssignment::OfKey
+        } else {
+            LineAssignment::OfVariable
+        };
+        (name, value.trim(), is_assigned.then_some(assignment))
     })
 }
 

@@ -32,12 +32,6 @@ struct ManifestUpload {
     content_type: Option<String>,
 }
 
-/// A manifest that was added to its repository.
-struct PushedManifest {
-    descriptor: Descriptor,
-    subject: Option<Digest>,
-}
-
 /// Handles `PUT /v2/NAME/manifests/REFERENCE`.
 pub(crate) async fn put_manifest(
     state: Arc<ServerState>,
@@ -84,7 +78,8 @@ pub(crate) async fn put_manifest(
         let _slot = slot;
         add_manifest(&state, &store, &kept, incoming)
     });
-    Ok(created(&upload, &pushed.await??))
+    let (digest, subject) = pushed.await??;
+    Ok(created(&upload, &digest, subject.as_ref()))
 }
 
 /// Refuses tags that a bundle contains: tags of a bundle must not be overwritten.
@@ -107,13 +102,12 @@ fn refuse_bundle_tags(
     }
 }
 
-fn created(upload: &ManifestUpload, pushed: &PushedManifest) -> ServerResponse {
-    let digest = &pushed.descriptor.digest;
+fn created(upload: &ManifestUpload, digest: &Digest, subject: Option<&Digest>) -> ServerResponse {
     let location = format!("/v2/{}/manifests/{digest}", upload.repository);
     let mut response = empty_response(StatusCode::CREATED);
     set_header(&mut response, LOCATION, &location);
     set_header(&mut response, CONTENT_DIGEST, &digest.to_string());
-    if let Some(subject) = &pushed.subject {
+    if let Some(subject) = subject {
         // tells the client that it need not maintain the fallback tag of the referrers
         set_header(&mut response, SUBJECT, &subject.to_string());
     }
@@ -158,13 +152,13 @@ async fn receive_manifest(
     }
 }
 
-/// Checks a received manifest and adds it to its repository.
+/// Checks a received manifest and adds it to its repository. Returns its digest and its subject.
 fn add_manifest(
     state: &ServerState,
     store: &WritableStore,
     upload: &ManifestUpload,
     mut incoming: IncomingBlob,
-) -> Result<PushedManifest, RequestError> {
+) -> Result<(Digest, Option<Digest>), RequestError> {
     let bytes = incoming.bytes().map_err(RequestError::disk)?;
     let digest = match &upload.digest {
         Some(expected) => {
@@ -205,10 +199,7 @@ fn add_manifest(
         referrer.as_ref(),
         incoming,
     )?;
-    Ok(PushedManifest {
-        descriptor,
-        subject: referrer.map(|referrer| referrer.subject),
-    })
+    Ok((descriptor.digest, referrer.map(|referrer| referrer.subject)))
 }
 
 /// Parses the manifest and determines the media type under which it is served.

@@ -81,14 +81,9 @@ pub(crate) fn file_link(url: &str) -> Option<String> {
     Some(link)
 }
 
-/// The content of every served URL: host and path → URL → file.
+/// The content of every served URL: host and path → URL → its query and the digest of the file.
 #[derive(Default)]
-pub(crate) struct FileTable(BTreeMap<String, BTreeMap<String, ServedFile>>);
-
-struct ServedFile {
-    query: Option<String>,
-    digest: Digest,
-}
+pub(crate) struct FileTable(BTreeMap<String, BTreeMap<String, (Option<String>, Digest)>>);
 
 impl FileTable {
     /// Adds files under all their URLs. Each URL that had other content before adds a warning.
@@ -105,16 +100,12 @@ impl FileTable {
             return;
         };
         let key = path.key();
-        let file = ServedFile {
-            query: path.query,
-            digest: digest.clone(),
-        };
+        let file = (path.query, digest.clone());
         // by URL within a path, because URLs that differ only in their queries share the path
         let previous = self.0.entry(key).or_default().insert(url.to_owned(), file);
-        if let Some(previous) = previous
-            && previous.digest != *digest
+        if let Some((_, previous)) = previous
+            && previous != *digest
         {
-            let previous = previous.digest;
             warnings.push(format!("{url}: serving {digest} instead of {previous}"));
         }
     }
@@ -153,29 +144,29 @@ impl FileTable {
     pub(crate) fn find(&self, path: &str, query: Option<&str>) -> Result<&Digest, RequestError> {
         let key = key_of_path(path);
         let query = query.filter(|query| !query.is_empty());
-        let all: Vec<(&String, &ServedFile)> = self.0.get(&key).into_iter().flatten().collect();
-        let mut matching: Vec<(&String, &ServedFile)> = all
+        let all: Vec<_> = self.0.get(&key).into_iter().flatten().collect();
+        let mut matching: Vec<_> = all
             .iter()
             .copied()
-            .filter(|(_, file)| file.query.as_deref() == query)
+            .filter(|(_, (own, _))| own.as_deref() == query)
             .collect();
         // without a query, the request means every URL with this path
         if matching.is_empty() && query.is_none() {
             matching = all;
         }
-        let Some((_, first)) = matching.first() else {
+        let Some((_, (_, first))) = matching.first() else {
             return Err(unknown(format!(
                 "{key} is not served here; / lists all files"
             )));
         };
-        if matching.iter().any(|(_, file)| file.digest != first.digest) {
+        if matching.iter().any(|(_, (_, digest))| digest != first) {
             let urls: Vec<&str> = matching.iter().map(|(url, _)| url.as_str()).collect();
             return Err(unknown(format!(
                 "the path is ambiguous: it means {}",
                 urls.join(" or ")
             )));
         }
-        Ok(&first.digest)
+        Ok(first)
     }
 }
 

@@ -193,16 +193,16 @@ fn repository_files(
         let bytes = BlobPackBytes::new(blobs.clone(), pack.digest.clone(), pack.size);
         let mut alone = ObjectDatabase::new(limits);
         alone.add_pack(Arc::new(bytes))?;
-        let index = alone.index_file()?;
+        let (name, index) = alone.index_file()?;
         let content = Descriptor::new(
             pack.digest.clone(),
             pack.size,
             media_type::LANDFALL_GIT_PACK,
         );
         out.files
-            .push((format!("objects/pack/{}.pack", index.name), content));
-        out.make(format!("objects/pack/{}.idx", index.name), index.content);
-        names += &format!("P {}.pack\n", index.name);
+            .push((format!("objects/pack/{name}.pack"), content));
+        out.make(format!("objects/pack/{name}.idx"), index);
+        names += &format!("P {name}.pack\n");
     }
     for file in repository.large_files.iter().flatten() {
         if blobs.stat(&file.digest)?.is_none() {

@@ -4,7 +4,7 @@
 use crate::cli::shared::input_file::{self, OpenedFile};
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome};
 use crate::client::Client;
-use crate::push::{Needed, PruneScope, Pruned, PrunedManifest, prune};
+use crate::push::{Needed, Pruned, PrunedManifest, prune};
 use clap::Args;
 use landfall_content::write_file;
 use landfall_item::lockfile::Lock;
@@ -177,15 +177,12 @@ impl PrunePlan {
             return Ok(outcome);
         }
         let registry = &mapping.target().registry;
-        let scope = PruneScope {
-            keep_last: self.keep_last,
-            delete: self.delete,
-        };
         let pruned = prune(
             registry,
             &self.repositories,
             &self.needed,
-            scope,
+            self.keep_last,
+            self.delete,
             client.sessions(),
         )
         .await;

@@ -1,7 +1,6 @@
 //! The store in an object store. Lists show which blobs are present; other blobs are looked up.
 
 use super::content::BlobSizes;
-use super::gc::ClaimedLock;
 use super::{content, gc};
 use crate::bucket::{Bucket, BucketObject, PutCondition, PutOutcome};
 use crate::verified_writer::BlobHash;
@@ -110,11 +109,13 @@ impl BucketStore {
     /// blob that the lists then show as present and not condemned.
     pub(super) async fn claim(
         &self,
-        lock: ClaimedLock<'_>,
+        fingerprint: &Digest,
+        lock: Bytes,
         wanted: &BTreeSet<Digest>,
     ) -> Result<(), HttpError> {
         // claimed before the lists are read, because the lists are reliable only for claimed blobs
-        gc::claim(self.bucket(), lock, wanted, self.timeouts().gc_wait).await?;
+        let gc_wait = self.timeouts().gc_wait;
+        gc::claim(self.bucket(), fingerprint, lock, wanted, gc_wait).await?;
         let before = self.known().lists.clone();
         if let Some(known) = KnownContent::read(self.bucket(), &before).await? {
             *self.known() = known;

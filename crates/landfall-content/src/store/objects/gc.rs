@@ -295,24 +295,19 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause between two reads of the markers.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
-/// A lock that is claimed: its fingerprint and text.
-pub(super) struct ClaimedLock<'a> {
-    pub fingerprint: &'a Digest,
-    pub text: Bytes,
-}
-
-/// Claims the `wanted` blobs, which the lock names. Afterwards no `gc` deletes them while the claim
+/// Claims the `wanted` blobs, which the lock with this fingerprint and text names. Afterwards no `gc` deletes them while the claim
 /// is valid, and deletions in progress have ended. Fails if a `gc` is still deleting some of them
 /// after `gc_wait`.
 pub(super) async fn claim(
     bucket: &Bucket,
-    lock: ClaimedLock<'_>,
+    fingerprint: &Digest,
+    lock: Bytes,
     wanted: &BTreeSet<Digest>,
     gc_wait: Duration,
 ) -> Result<(), HttpError> {
-    let key = bucket_store::claim(lock.fingerprint, SystemTime::now());
+    let key = bucket_store::claim(fingerprint, SystemTime::now());
     // the protocol depends on this order: first the claim, then the markers
-    bucket.put(&key, lock.text, &PutCondition::Always).await?;
+    bucket.put(&key, lock, &PutCondition::Always).await?;
     // measured by the monotonic clock, because the clock of the system may be set meanwhile
     let claimed = Instant::now();
     let mut pause = FIRST_PAUSE;

@@ -3,7 +3,6 @@
 
 use super::bucket_store;
 use super::bucket_store::{BucketStore, StoreTimeouts, refused};
-use super::gc::ClaimedLock;
 use super::upload_record::{MIN_PART_SIZE, OwnUploadRecord, encode_hash_state};
 use crate::bucket::{BucketObject, block_on};
 use crate::verified_writer::BlobHash;
@@ -383,13 +382,7 @@ impl BlobStore for BucketStore {
         let this = self.clone();
         let fingerprint = fingerprint.clone();
         let text = Bytes::copy_from_slice(lock.as_bytes());
-        let claiming = async move {
-            let lock = ClaimedLock {
-                fingerprint: &fingerprint,
-                text,
-            };
-            this.claim(lock, &wanted).await
-        };
+        let claiming = async move { this.claim(&fingerprint, text, &wanted).await };
         block_on(claiming).map_err(refused)
     }
 
