@@ -41,23 +41,15 @@ pub enum ReferenceMeaning {
         /// The locked URLs that match a URL with placeholders.
         reaches: Vec<String>,
     },
-    /// It names the destination already.
-    Settled {
-        /// The item that it refers to, if that is certain.
-        item: Option<String>,
-    },
-    /// It concerns a locked item, but must not be changed.
-    Left {
-        /// The reason, as messages show it.
-        why: String,
-    },
+    /// It names the destination already. The value is the item that it refers to, if that is
+    /// certain.
+    Settled(Option<String>),
+    /// It concerns a locked item, but must not be changed, for this reason.
+    Left(String),
     /// The lock does not contain it.
     Unknown,
-    /// Its position requires an image, but it is not an image reference.
-    Undecided {
-        /// The reason, as messages show it.
-        why: String,
-    },
+    /// Its position requires an image, but it is not an image reference, for this reason.
+    Undecided(String),
 }
 
 impl ReferenceMeaning {
@@ -72,7 +64,7 @@ impl ReferenceMeaning {
 
     /// The meaning of a reference that must not be changed, with the reason `why`.
     pub fn left(why: impl Into<String>) -> ReferenceMeaning {
-        ReferenceMeaning::Left { why: why.into() }
+        ReferenceMeaning::Left(why.into())
     }
 
     /// The meaning of `text` at a position that requires an image, if the lock does not contain it.
@@ -100,9 +92,7 @@ impl ReferenceMeaning {
 
     /// The meaning of a value that is not a reference, at a position that requires an image.
     pub fn unreadable() -> ReferenceMeaning {
-        ReferenceMeaning::Undecided {
-            why: "it cannot be read as an image reference".into(),
-        }
+        ReferenceMeaning::Undecided("it cannot be read as an image reference".into())
     }
 }
 

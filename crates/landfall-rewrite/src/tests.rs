@@ -35,7 +35,7 @@ pub(super) fn run_as(source: &str, syntax: TextSyntax) -> (String, Vec<String>) 
         .found
         .into_iter()
         .filter_map(|occurrence| match occurrence.meaning {
-            ReferenceMeaning::Left { why } => Some(why),
+            ReferenceMeaning::Left(why) => Some(why),
             _ => None,
         });
     (result.text, left.collect())
@@ -87,7 +87,7 @@ pub(super) fn at_site(names: &[&str], paths: &str, source: &str) -> (String, Vec
         .found
         .into_iter()
         .filter_map(|occurrence| match occurrence.meaning {
-            ReferenceMeaning::Left { why } => Some(why),
+            ReferenceMeaning::Left(why) => Some(why),
             _ => None,
         });
     (result.text, left.collect())

@@ -101,7 +101,7 @@ fn every_reference_shape_gives_its_expected_result() {
             .found
             .iter()
             .filter_map(|finding| match &finding.meaning {
-                ReferenceMeaning::Left { why } => Some(format!(
+                ReferenceMeaning::Left(why) => Some(format!(
                     "{}:{}: {}: {why}\n",
                     finding.line, finding.column, finding.written
                 )),
@@ -268,7 +268,7 @@ fn real_files_change_only_in_their_references() {
             .count();
         (changes, changed) = (changes + edits, changed + usize::from(edits > 0));
         for finding in &result.scan.found {
-            if let ReferenceMeaning::Left { why } = &finding.meaning {
+            if let ReferenceMeaning::Left(why) = &finding.meaning {
                 let kind = why.split(['(', ':', ';']).next().unwrap_or_default();
                 let kind = kind
                     .split(" only as ")

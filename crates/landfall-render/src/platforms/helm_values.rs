@@ -340,7 +340,7 @@ fn overlay_of(
     // the reason why the rewriter left the reference of a finding unchanged, if it did
     let left = |finding: &AuditFinding| {
         found.iter().find_map(|one| match &one.meaning {
-            ReferenceMeaning::Left { why }
+            ReferenceMeaning::Left(why)
                 if (one.line, one.column) == (finding.line, finding.column) =>
             {
                 Some(why.clone())

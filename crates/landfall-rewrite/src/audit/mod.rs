@@ -350,11 +350,11 @@ fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<Au
     let coverage = match meaning {
         // URLs were searched in the whole text already
         _ if role == ReferenceRole::Url && inside.is_none() => return None,
-        ReferenceMeaning::Known { item, .. } | ReferenceMeaning::Settled { item: Some(item) } => {
+        ReferenceMeaning::Known { item, .. } | ReferenceMeaning::Settled(Some(item)) => {
             LockCoverage::Held { item }
         }
-        ReferenceMeaning::Settled { item: None } => decided()?,
-        ReferenceMeaning::Left { why } => match (decided(), &reference) {
+        ReferenceMeaning::Settled(None) => decided()?,
+        ReferenceMeaning::Left(why) => match (decided(), &reference) {
             (Some(coverage), Some(reference)) if role != ReferenceRole::Container => {
                 match unless_ambiguous(coverage, &written, reference) {
                     // a host or a tag in the name would hide the images of the bases
@@ -389,7 +389,7 @@ fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<Au
                 coverage => coverage,
             }
         }
-        ReferenceMeaning::Unknown | ReferenceMeaning::Undecided { .. } => return None,
+        ReferenceMeaning::Unknown | ReferenceMeaning::Undecided(_) => return None,
     };
     let reference = inside.map_or(written.clone(), |inside| format!("{written} ({inside})"));
     Some(AuditFinding::new((line, column), reference, coverage))

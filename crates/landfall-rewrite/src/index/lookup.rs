@@ -1,7 +1,7 @@
 //! Looks up references, prefixes and URLs in the index.
 
 use super::{ReferenceIndex, ReferencedItem};
-use crate::occurrence::ReferenceRole;
+use crate::occurrence::{ReferenceMeaning, ReferenceRole};
 use landfall_model::{
     Destination, Digest, ImageRef, Wildcards, alias_hosts, has_host, redact_urls, reference_names,
 };
@@ -473,40 +473,19 @@ pub struct UrlPattern<'t> {
     pub rest: Vec<&'t str>,
 }
 
-/// The result of looking up a URL.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UrlLookup {
-    /// The lock does not contain the URL.
-    Unknown,
-    /// The URL is kept: it already has the new form, or it is at the file server but not locked.
-    /// The value is the locked URL, or the head of a pattern that matches locked URLs.
-    Settled(Option<String>),
-    /// The URL concerns locked files, but must not be changed, for this reason.
-    Left(String),
-    /// The URL refers to locked URLs, or to a host that the file server mirrors completely, and
-    /// must be changed.
-    Known {
-        /// The locked URL, or the head of the pattern.
-        item: String,
-        /// The text that replaces the head.
-        to: String,
-        /// The locked URLs that match a URL with placeholders.
-        reaches: Vec<String>,
-    },
-}
-
 impl ReferenceIndex {
     /// Looks up the URL of a locked file or git repository, or a URL at the file server. The URL
-    /// may have placeholders.
-    pub fn lookup_url(&self, url: &UrlPattern<'_>) -> UrlLookup {
+    /// may have placeholders; then the item is its head, and only the head is replaced. A URL at
+    /// the file server is settled, too, if it is not locked.
+    pub fn lookup_url(&self, url: &UrlPattern<'_>) -> ReferenceMeaning {
         let urls = &self.urls;
         let is_whole = url.rest.is_empty();
         let Some((location, at_site)) = urls.parts(url.head, is_whole) else {
-            return UrlLookup::Unknown;
+            return ReferenceMeaning::Unknown;
         };
         // a host with a placeholder may be any host
         if !is_whole && !location.contains('/') {
-            return UrlLookup::Unknown;
+            return ReferenceMeaning::Unknown;
         }
         // the file server has every file of a mirrored host, whether the lock contains it or not
         if urls.is_mirrored(&location)
@@ -514,7 +493,7 @@ impl ReferenceIndex {
             && !urls.reverse
             && let Some(to) = self.new_url(&location, false)
         {
-            return UrlLookup::Known {
+            return ReferenceMeaning::Known {
                 item: redact_urls(url.head),
                 to,
                 reaches: Vec::new(),
@@ -526,27 +505,27 @@ impl ReferenceIndex {
                 Some(locked) if at_site || same_scheme(locked, url.head) => {
                     (locked.clone(), Vec::new())
                 }
-                _ if at_site => return UrlLookup::Settled(None),
+                _ if at_site => return ReferenceMeaning::Settled(None),
                 _ if is_folder(&location, &urls.folders) || urls.has_below(&location) => {
-                    return UrlLookup::Left(FOLDER.into());
+                    return ReferenceMeaning::Left(FOLDER.into());
                 }
-                _ => return UrlLookup::Unknown,
+                _ => return ReferenceMeaning::Unknown,
             }
         } else {
             match self.matching_urls(url, &location, at_site) {
                 Ok(reaches) if !reaches.is_empty() => (redact_urls(url.head), reaches),
-                _ if at_site => return UrlLookup::Settled(None),
-                Ok(_) => return UrlLookup::Unknown,
-                Err(why) => return UrlLookup::Left(why.into()),
+                _ if at_site => return ReferenceMeaning::Settled(None),
+                Ok(_) => return ReferenceMeaning::Unknown,
+                Err(why) => return ReferenceMeaning::Left(why.into()),
             }
         };
         // the URL already has the form that a rewrite in this direction gives
         if at_site != urls.reverse {
-            return UrlLookup::Settled(Some(item));
+            return ReferenceMeaning::Settled(Some(item));
         }
         match self.new_url(&location, at_site) {
-            Some(to) => UrlLookup::Known { item, to, reaches },
-            None => UrlLookup::Left(
+            Some(to) => ReferenceMeaning::Known { item, to, reaches },
+            None => ReferenceMeaning::Left(
                 "the site names no file server: add `files: http://…` to it, or use --files URL"
                     .into(),
             ),

@@ -1,6 +1,7 @@
 //! URLs with placeholders, each with the result of looking it up.
 
-use super::{ReferenceIndex, UrlLookup, UrlPattern};
+use super::{ReferenceIndex, UrlPattern};
+use crate::ReferenceMeaning;
 use landfall_item::lockfile::Lock;
 use landfall_model::{DestinationMap, Digest};
 
@@ -33,8 +34,8 @@ fn looked_up(url: &str) -> Result<Vec<String>, String> {
         rest: parts.collect(),
     };
     match known().lookup_url(&pattern) {
-        UrlLookup::Known { reaches, .. } => Ok(reaches),
-        UrlLookup::Left(why) => Err(why),
+        ReferenceMeaning::Known { reaches, .. } => Ok(reaches),
+        ReferenceMeaning::Left(why) => Err(why),
         other => Err(format!("{other:?}")),
     }
 }

@@ -113,7 +113,7 @@ fn scan(scanner: &ReferenceScanner<'_>, value: &str, depth: usize) -> Option<Sca
 /// The occurrence that reports content in too many layers of encoding.
 fn too_deep(limit: usize) -> Occurrence {
     let why = format!("base64 within {limit} or more texts is not read");
-    Occurrence::new(0, "", ReferenceRole::Value, ReferenceMeaning::Left { why })
+    Occurrence::new(0, "", ReferenceRole::Value, ReferenceMeaning::Left(why))
 }
 
 /// The style of a base64 text.

@@ -170,8 +170,8 @@ fn two_parts<'s>(
         |meaning| Occurrence::new(registry.span.start, &*text, ReferenceRole::Prefix, meaning);
     let meaning = match collector.settings.index.lookup_prefix(&text, &[]) {
         ReferenceLookup::Unknown => return Vec::new(),
-        ReferenceLookup::Settled(item) => ReferenceMeaning::Settled { item },
-        ReferenceLookup::Left(why) => ReferenceMeaning::Left { why },
+        ReferenceLookup::Settled(item) => ReferenceMeaning::Settled(item),
+        ReferenceLookup::Left(why) => ReferenceMeaning::Left(why),
         ReferenceLookup::Known(_)
             if [registry, repository]
                 .iter()
@@ -386,8 +386,8 @@ fn occurrence(scalar: &YamlScalar<'_>, text: &str, lookup: ReferenceLookup) -> O
     let occurrence = |meaning| Occurrence::new(0, text, ReferenceRole::Prefix, meaning);
     Some(match lookup {
         ReferenceLookup::Unknown => return None,
-        ReferenceLookup::Settled(item) => occurrence(ReferenceMeaning::Settled { item }),
-        ReferenceLookup::Left(why) => occurrence(ReferenceMeaning::Left { why }),
+        ReferenceLookup::Settled(item) => occurrence(ReferenceMeaning::Settled(item)),
+        ReferenceLookup::Left(why) => occurrence(ReferenceMeaning::Left(why)),
         ReferenceLookup::Known(replacement) => {
             let slash = if text.ends_with('/') { "/" } else { "" };
             let to = format!("{}{slash}", base(&replacement));
@@ -578,7 +578,7 @@ pub(super) fn kustomize_references<'s>(
             name,
             text,
             ReferenceRole::Repository,
-            ReferenceMeaning::Left { why },
+            ReferenceMeaning::Left(why),
         );
     }
     vec![at]

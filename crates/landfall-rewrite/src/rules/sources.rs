@@ -355,8 +355,8 @@ fn decide<'s>(
     };
     let meaning = match lookup {
         ReferenceLookup::Unknown => return false,
-        ReferenceLookup::Settled(item) => ReferenceMeaning::Settled { item },
-        ReferenceLookup::Left(why) => ReferenceMeaning::Left { why },
+        ReferenceLookup::Settled(item) => ReferenceMeaning::Settled(item),
+        ReferenceLookup::Left(why) => ReferenceMeaning::Left(why),
         ReferenceLookup::Known(replacement) => match edits(source, &replacement, collector) {
             Ok(edits) => {
                 let to = new_reference(source, &reference, &replacement);
@@ -368,7 +368,7 @@ fn decide<'s>(
                     Err(why) => ReferenceMeaning::left(why),
                 }
             }
-            Err(why) => ReferenceMeaning::Left { why },
+            Err(why) => ReferenceMeaning::Left(why),
         },
     };
     let node = &members.entries[source.at].value;

@@ -106,8 +106,8 @@ fn decide<'s>(
             // with a registry of its own, a name without a host is not an image of Docker Hub
             None => return reference.registry.is_some() && is_short(reference.repository.text),
         },
-        ReferenceLookup::Settled(item) => ReferenceMeaning::Settled { item },
-        ReferenceLookup::Left(why) => ReferenceMeaning::Left { why },
+        ReferenceLookup::Settled(item) => ReferenceMeaning::Settled(item),
+        ReferenceLookup::Left(why) => ReferenceMeaning::Left(why),
         ReferenceLookup::Known(_) if reference.merged => {
             ReferenceMeaning::left("a merged mapping (<<) may supply its registry or its tag")
         }
@@ -457,17 +457,17 @@ fn change(found: &SuffixedReference<'_>, index: &ReferenceIndex) -> Option<Suffi
         match index.lookup(whole, ReferenceRole::Repository, false) {
             ReferenceLookup::Unknown => {}
             ReferenceLookup::Settled(item) => {
-                settled = settled.or(Some(ReferenceMeaning::Settled { item }));
+                settled = settled.or(Some(ReferenceMeaning::Settled(item)));
                 bases.push(repository.to_owned());
             }
-            ReferenceLookup::Left(why) => return Some((ReferenceMeaning::Left { why }, vec![])),
+            ReferenceLookup::Left(why) => return Some((ReferenceMeaning::Left(why), vec![])),
             ReferenceLookup::Known(replacement) => {
                 let to = replacement.to.as_ref().map(Destination::to_string);
                 let base = match &to {
                     None => repository,
                     Some(to) => match replacement.without_end(to, suffix) {
                         Ok(base) => base,
-                        Err(why) => return Some((ReferenceMeaning::Left { why }, vec![])),
+                        Err(why) => return Some((ReferenceMeaning::Left(why), vec![])),
                     },
                 };
                 bases.push(base.to_owned());
@@ -538,7 +538,7 @@ mod tests {
             let found = &result.scan.found;
             let changed = found.iter().filter(|one| one.is_change()).count();
             assert_eq!(changed, changes, "{found:?}");
-            let is_left = |meaning: &_| matches!(meaning, ReferenceMeaning::Left { .. });
+            let is_left = |meaning: &_| matches!(meaning, ReferenceMeaning::Left(_));
             assert!(!found.iter().any(|one| is_left(&one.meaning)), "{found:?}");
         }
     }

@@ -17,14 +17,11 @@ pub(crate) struct ImageWord {
     pub(crate) name: String,
 }
 
-/// The defaults of arguments, each with its bytes.
-type ArgumentDefaults<'t> = BTreeMap<&'t str, (String, Range<usize>)>;
-
 /// The images of a Dockerfile: of `# syntax=`, `FROM`, `COPY --from=` and `RUN --mount=…,from=`.
 /// Arguments are replaced by their defaults; stages and `scratch` are not images. An Earthfile also
 /// has `WITH DOCKER --pull`, and its targets (`+build`) are not images.
 pub(crate) fn images(text: &str) -> Vec<ImageWord> {
-    let mut arguments = ArgumentDefaults::new();
+    let mut arguments = BTreeMap::new();
     let mut stages = BTreeSet::new();
     let mut found = Vec::new();
     for words in instructions(text.trim_start_matches('\u{feff}')) {
@@ -190,7 +187,7 @@ fn span(text: &str, part: &str) -> Range<usize> {
 const MAX_FILLED: usize = 1 << 10;
 
 /// Replaces `$NAME`, `${NAME}` and `${NAME:-default}` in `word`, if a value is known.
-fn filled(word: &str, arguments: &ArgumentDefaults<'_>) -> String {
+fn filled(word: &str, arguments: &BTreeMap<&str, (String, Range<usize>)>) -> String {
     let mut out = String::new();
     let mut rest = word;
     while let Some((head, tail)) = rest.split_once('$') {

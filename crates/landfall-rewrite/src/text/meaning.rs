@@ -95,7 +95,7 @@ fn whole(
             };
             Some(Occurrence::new(span.start, word, role, meaning))
         }
-        ReferenceLookup::Settled(item) => Some(occurrence(ReferenceMeaning::Settled { item })),
+        ReferenceLookup::Settled(item) => Some(occurrence(ReferenceMeaning::Settled(item))),
         ReferenceLookup::Known(_) | ReferenceLookup::Left(_) if untagged => {
             Some(occurrence(ReferenceMeaning::left(
                 "the text is not YAML, so its tag may be the value of another key",
@@ -107,7 +107,7 @@ fn whole(
             let why = "it has a registry on another line, and the text is not YAML";
             Some(occurrence(ReferenceMeaning::left(why)))
         }
-        ReferenceLookup::Left(why) => Some(occurrence(ReferenceMeaning::Left { why })),
+        ReferenceLookup::Left(why) => Some(occurrence(ReferenceMeaning::Left(why))),
         ReferenceLookup::Known(replacement) => {
             let new = replaced(word, &replacement);
             let meaning = ReferenceMeaning::known(replacement.item, &*new);
@@ -141,8 +141,8 @@ fn chart_at_address(
     let occurrence = |meaning| Occurrence::new(span.start, &*whole, role, meaning);
     Some(match settings.index.lookup(&whole, role, false) {
         ReferenceLookup::Unknown => return None,
-        ReferenceLookup::Settled(item) => occurrence(ReferenceMeaning::Settled { item }),
-        ReferenceLookup::Left(why) => occurrence(ReferenceMeaning::Left { why }),
+        ReferenceLookup::Settled(item) => occurrence(ReferenceMeaning::Settled(item)),
+        ReferenceLookup::Left(why) => occurrence(ReferenceMeaning::Left(why)),
         ReferenceLookup::Known(replacement) => {
             let to = replacement.to.as_ref()?.to_string();
             match replacement.without_end(&to, &name) {
@@ -152,7 +152,7 @@ fn chart_at_address(
                     let meaning = ReferenceMeaning::known(replacement.item, new);
                     occurrence(meaning).with_edit(span, base)
                 }
-                Err(why) => occurrence(ReferenceMeaning::Left { why }),
+                Err(why) => occurrence(ReferenceMeaning::Left(why)),
             }
         }
     })
@@ -241,7 +241,7 @@ fn incomplete(
         span.start,
         written,
         role,
-        ReferenceMeaning::Left { why },
+        ReferenceMeaning::Left(why),
     ))
 }
 
@@ -286,7 +286,7 @@ fn default_host(
                 return Some(occurrence(meaning).with_edit(literal.clone(), host));
             }
             ReferenceLookup::Settled(item) => {
-                return Some(occurrence(ReferenceMeaning::Settled { item }));
+                return Some(occurrence(ReferenceMeaning::Settled(item)));
             }
             ReferenceLookup::Unknown | ReferenceLookup::Left(_) => {}
         }
@@ -318,7 +318,7 @@ fn appended(settings: &ScanSettings<'_>, text: &str, span: &Range<usize>) -> Opt
 /// The reference that begins at `span`, which is not changed for the reason `why`.
 fn left(settings: &ScanSettings<'_>, text: &str, span: &Range<usize>, why: String) -> Occurrence {
     let written = reference_at(&text[span.start..], settings.limits.reference_bytes);
-    let meaning = ReferenceMeaning::Left { why };
+    let meaning = ReferenceMeaning::Left(why);
     Occurrence::new(span.start, written, ReferenceRole::Text, meaning)
 }
 

@@ -33,26 +33,18 @@ pub(super) use self::url::{UrlWord, is_assigned};
 pub(crate) use self::variables::ShellVariables;
 pub(super) use self::variables::{has_placeholder, reference_at};
 
-/// Whether a text has several lines, so that it may have comments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TextLines {
-    /// A text with several lines.
-    Many,
-    /// One line, such as the value of a scalar.
-    One,
-}
-
-/// Finds every reference in `text`. `role` is the role of the whole text.
+/// Finds every reference in `text`. `has_comments` says whether it may have comments, as a text with
+/// several lines; `role` is the role of the whole text.
 pub(super) fn scan(
     settings: &ScanSettings<'_>,
     text: &str,
-    lines: TextLines,
+    has_comments: bool,
     role: ReferenceRole,
 ) -> Vec<Occurrence> {
     let Some(joined) = JoinedText::of(text) else {
-        return scan_words(settings, text, lines, role);
+        return scan_words(settings, text, has_comments, role);
     };
-    scan_words(settings, joined.text(), lines, role)
+    scan_words(settings, joined.text(), has_comments, role)
         .into_iter()
         .map(|occurrence| joined.restored(occurrence))
         .collect()
@@ -62,13 +54,14 @@ pub(super) fn scan(
 fn scan_words(
     settings: &ScanSettings<'_>,
     text: &str,
-    lines: TextLines,
+    has_comments: bool,
     role: ReferenceRole,
 ) -> Vec<Occurrence> {
     let mut found = Vec::new();
-    let comments = match lines {
-        TextLines::Many if !settings.options.comments => comments(text),
-        _ => Vec::new(),
+    let comments = if has_comments && !settings.options.comments {
+        comments(text)
+    } else {
+        Vec::new()
     };
     let mut marks = TextMarks::of(text);
     let mut words = WordIter { text, at: 0 };

@@ -3,7 +3,7 @@
 use super::begins;
 use super::variables::placeholder;
 use crate::git_source::{GitSource, GitSourceForm};
-use crate::index::{UrlLookup, UrlPattern};
+use crate::index::UrlPattern;
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::scan_result::ScanSettings;
 use landfall_model::redact_urls;
@@ -87,14 +87,17 @@ pub(super) fn decide(
     let written = &text[url.start..url.end];
     let occurrence = |meaning| Occurrence::new(url.start, written, ReferenceRole::Url, meaning);
     let lookup = settings.index.lookup_url(&url.pattern);
-    if matches!(lookup, UrlLookup::Unknown | UrlLookup::Settled(None)) {
+    if matches!(
+        lookup,
+        ReferenceMeaning::Unknown | ReferenceMeaning::Settled(None)
+    ) {
         let head = url.start..url.start + url.pattern.head.len();
         if let Some(found) = in_url(settings, text, head) {
             return Some(found);
         }
     }
     match lookup {
-        UrlLookup::Unknown => {
+        ReferenceMeaning::Unknown => {
             if let Some(why) = folder_of_others(settings, text, url) {
                 return Some(occurrence(ReferenceMeaning::left(why)));
             }
@@ -102,9 +105,7 @@ pub(super) fn decide(
                 && (settings.index.has_host(url.pattern.head) || is_download(url));
             reported.then(|| occurrence(ReferenceMeaning::Unknown))
         }
-        UrlLookup::Settled(item) => Some(occurrence(ReferenceMeaning::Settled { item })),
-        UrlLookup::Left(why) => Some(occurrence(ReferenceMeaning::Left { why })),
-        UrlLookup::Known { item, to, reaches } => {
+        ReferenceMeaning::Known { item, to, reaches } => {
             if let Some(why) = unlocked_value(settings, written, &url.pattern) {
                 return Some(occurrence(ReferenceMeaning::left(why)));
             }
@@ -117,6 +118,7 @@ pub(super) fn decide(
             };
             Some(occurrence(meaning).with_edit(span, to))
         }
+        meaning => Some(occurrence(meaning)),
     }
 }
 
@@ -136,7 +138,7 @@ fn unlocked_value(
         rest: Vec::new(),
     });
     // a folder of locked files, or a URL at the file server, is not unknown
-    (lookup == UrlLookup::Unknown).then(|| {
+    (lookup == ReferenceMeaning::Unknown).then(|| {
         let value = redact_urls(&value);
         format!("with the variables of this file it is {value}, which the lock lacks")
     })
@@ -220,7 +222,7 @@ fn occurrence(
             Occurrence::new(span.start, written, ReferenceRole::Url, meaning)
         };
         match settings.index.lookup_url(&whole) {
-            UrlLookup::Known { item, to, .. } => {
+            ReferenceMeaning::Known { item, to, .. } => {
                 // without `git::`, Terraform would download an archive
                 let scheme = match source.form {
                     GitSourceForm::GitHub => "git::",
@@ -231,11 +233,8 @@ fn occurrence(
                 let meaning = ReferenceMeaning::known(item, to);
                 return Some(new(meaning).with_edit(edited, bytes));
             }
-            UrlLookup::Settled(Some(item)) => {
-                return Some(new(ReferenceMeaning::Settled { item: Some(item) }));
-            }
-            UrlLookup::Left(why) => return Some(new(ReferenceMeaning::left(why))),
-            UrlLookup::Settled(None) | UrlLookup::Unknown => {}
+            ReferenceMeaning::Settled(None) | ReferenceMeaning::Unknown => {}
+            meaning => return Some(new(meaning)),
         }
     }
     None

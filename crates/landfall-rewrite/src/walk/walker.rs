@@ -9,7 +9,7 @@ use crate::index::{ReferenceLookup, replaced};
 use crate::inventory::Inventory;
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::scan_result::{ReadAs, ScanResult};
-use crate::text::{self, TextLines};
+use crate::text;
 use crate::walk;
 use crate::yaml::{
     self, ScalarStyle, YamlDocument, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence,
@@ -150,7 +150,7 @@ impl StreamWalker<'_> {
                 let words = text::scan(
                     &self.scanner.settings,
                     &source[span.clone()],
-                    TextLines::One,
+                    false,
                     ReferenceRole::Text,
                 );
                 let words = words
@@ -487,8 +487,8 @@ impl<'s> DocumentWalker<'_, 's> {
                 }
                 found => found,
             },
-            ReferenceLookup::Settled(item) => vec![occurrence(ReferenceMeaning::Settled { item })],
-            ReferenceLookup::Left(why) => vec![occurrence(ReferenceMeaning::Left { why })],
+            ReferenceLookup::Settled(item) => vec![occurrence(ReferenceMeaning::Settled(item))],
+            ReferenceLookup::Left(why) => vec![occurrence(ReferenceMeaning::Left(why))],
             ReferenceLookup::Known(_)
                 if self.collector.document.is_shared(scalar)
                     && self.is_only_known_as(role, trimmed)
@@ -557,7 +557,7 @@ impl<'s> DocumentWalker<'_, 's> {
         let words = text::scan(
             &self.scanner.settings,
             &source[span.clone()],
-            TextLines::Many,
+            true,
             around.role,
         );
         self.collector

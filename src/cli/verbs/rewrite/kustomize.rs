@@ -26,7 +26,7 @@ pub(super) fn component<'m>(
             let name = name_of(&occurrence.written);
             let to = match (&occurrence.meaning, occurrence.role) {
                 (ReferenceMeaning::Known { to, .. }, ReferenceRole::Container) => to,
-                (ReferenceMeaning::Settled { .. }, ReferenceRole::Container) => &occurrence.written,
+                (ReferenceMeaning::Settled(_), ReferenceRole::Container) => &occurrence.written,
                 (ReferenceMeaning::Known { .. }, _) => {
                     notes.push(format!(
                         "{}: kustomize cannot change {}",
@@ -36,7 +36,7 @@ pub(super) fn component<'m>(
                     continue;
                 }
                 (
-                    ReferenceMeaning::Left { .. } | ReferenceMeaning::Unknown,
+                    ReferenceMeaning::Left(_) | ReferenceMeaning::Unknown,
                     ReferenceRole::Container,
                 ) => {
                     refused.insert(name);

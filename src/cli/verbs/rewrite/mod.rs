@@ -455,7 +455,7 @@ fn is_pinned_to(digest: &Digest, done: &[RewrittenInput]) -> bool {
     let mut found = members.flatten().flat_map(|member| &member.new.scan.found);
     found.any(|occurrence| match &occurrence.meaning {
         ReferenceMeaning::Known { to, .. } => to.contains(&hex),
-        ReferenceMeaning::Settled { .. } => occurrence.written.contains(&hex),
+        ReferenceMeaning::Settled(_) => occurrence.written.contains(&hex),
         _ => false,
     })
 }

@@ -74,10 +74,10 @@ pub(crate) fn outcome(
         .filter(|(_, occurrence)| occurrence.is_change())
         .count();
     let settled = occurrences()
-        .filter(|(_, occurrence)| matches!(occurrence.meaning, ReferenceMeaning::Settled { .. }))
+        .filter(|(_, occurrence)| matches!(occurrence.meaning, ReferenceMeaning::Settled(_)))
         .count();
     let left = occurrences()
-        .filter(|(_, occurrence)| matches!(occurrence.meaning, ReferenceMeaning::Left { .. }))
+        .filter(|(_, occurrence)| matches!(occurrence.meaning, ReferenceMeaning::Left(_)))
         .count();
 
     let mut notes: Vec<String> = done
@@ -173,7 +173,7 @@ pub(crate) fn outcome(
 /// names an image of a locked repository. A node would pull the image from its default registry.
 fn is_ambiguous(occurrence: &Occurrence) -> bool {
     let is_left =
-        matches!(occurrence.meaning, ReferenceMeaning::Left { .. }) && occurrence.role.is_image();
+        matches!(occurrence.meaning, ReferenceMeaning::Left(_)) && occurrence.role.is_image();
     is_left
         && !has_host(&occurrence.written)
         && occurrence
@@ -206,7 +206,7 @@ fn change(name: &str, occurrence: &Occurrence) -> Option<String> {
 }
 
 fn left_line(name: &str, occurrence: &Occurrence) -> Option<String> {
-    let ReferenceMeaning::Left { why } = &occurrence.meaning else {
+    let ReferenceMeaning::Left(why) = &occurrence.meaning else {
         return None;
     };
     Some(format!(
@@ -255,12 +255,12 @@ fn report(done: &[RewrittenInput]) -> VerbReport {
                             reaches,
                         })));
                     }
-                    ReferenceMeaning::Left { why } => left.push(row(ReferenceOutcome::Left {
+                    ReferenceMeaning::Left(why) => left.push(row(ReferenceOutcome::Left {
                         reference: written,
                         why,
                     })),
-                    ReferenceMeaning::Settled { .. } => settled += 1,
-                    ReferenceMeaning::Unknown | ReferenceMeaning::Undecided { .. } => {}
+                    ReferenceMeaning::Settled(_) => settled += 1,
+                    ReferenceMeaning::Unknown | ReferenceMeaning::Undecided(_) => {}
                 }
             }
             let made = changes.len() - before;

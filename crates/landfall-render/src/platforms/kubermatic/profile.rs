@@ -158,7 +158,7 @@ impl<'r> ProfileRenderer<'r> {
             RewriteOptions::default(),
         );
         for one in &scan.found {
-            if let ReferenceMeaning::Left { why } = &one.meaning {
+            if let ReferenceMeaning::Left(why) = &one.meaning {
                 notes.push(format!(
                     "{}: {} is unchanged: {why}",
                     one.position_in(base),
