@@ -7,18 +7,22 @@ use super::protocol_fixes::ProtocolFixes;
 use bytes::{Buf, Bytes};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
+use http::Uri;
 use landfall_http::{ByteStream, ErrorKind, HttpError, Transport};
+use landfall_model::redact_urls;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::MicrosoftAzureBuilder;
-use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::multipart::MultipartStore;
 use object_store::signer::Signer;
 use object_store::{ObjectStore, RetryConfig};
+use std::ffi::OsString;
 use std::io::{self, Read};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
+use url::Url;
 
 /// The operations that landfall needs from an object store.
 pub(super) trait CloudStore: ObjectStore + MultipartStore {
@@ -64,8 +68,10 @@ pub(super) fn open(
     let bucket = &location.bucket;
     let opened = match location.protocol {
         BucketProtocol::S3 => {
-            let environment = AmazonS3Builder::from_env();
-            let builder = with_profile(environment).map_err(|why| setting_error(location, why))?;
+            let builder = s3_settings(settings(std::env::vars_os(), "AWS_"))
+                .and_then(with_profile)
+                .and_then(checked_endpoint)
+                .map_err(|why| setting_error(location, why))?;
             // the crate refuses http unless it is allowed, although the user has written the scheme
             let allow_http = is_plain(&builder, AmazonS3ConfigKey::Endpoint)
                 || is_plain(&builder, AmazonS3ConfigKey::S3Endpoint);
@@ -81,13 +87,12 @@ pub(super) fn open(
             builder.build().map(shared)
         }
         BucketProtocol::Google => {
-            let builder = GoogleCloudStorageBuilder::from_env()
-                .with_bucket_name(bucket)
-                .with_retry(retry);
+            let builder = google_settings().map_err(|why| setting_error(location, why))?;
+            let builder = builder.with_bucket_name(bucket).with_retry(retry);
             builder.with_http_connector(service).build().map(shared)
         }
         BucketProtocol::Azure => {
-            let builder = MicrosoftAzureBuilder::from_env()
+            let builder = azure_settings()
                 .with_container_name(bucket)
                 .with_retry(retry);
             builder.with_http_connector(service).build().map(shared)
@@ -112,8 +117,96 @@ fn is_plain(builder: &AmazonS3Builder, key: AmazonS3ConfigKey) -> bool {
         .unwrap_or_default()
 }
 
+// The settings in the environment. `from_env` of the builders takes them as they are, and later
+// requests panic if a header or URL is not valid: an empty endpoint, a secret with a line break.
+
+/// Returns the variables whose names begin with `prefix`, with their names as keys of the builders.
+/// As for the tools of the clouds, an empty variable counts as unset. The line break at the end of a
+/// mounted secret is not a part of it.
+fn settings(
+    environment: impl Iterator<Item = (OsString, OsString)>,
+    prefix: &'static str,
+) -> impl Iterator<Item = (String, String)> {
+    environment.filter_map(move |(name, value)| {
+        let name = name.to_str().filter(|name| name.starts_with(prefix))?;
+        let value = value.to_str()?.trim();
+        (!value.is_empty()).then(|| (name.to_ascii_lowercase(), value.to_owned()))
+    })
+}
+
+fn s3_settings(
+    mut settings: impl Iterator<Item = (String, String)>,
+) -> Result<AmazonS3Builder, String> {
+    settings.try_fold(AmazonS3Builder::new(), |builder, (name, value)| {
+        let Ok(key) = name.parse::<AmazonS3ConfigKey>() else {
+            return Ok(builder);
+        };
+        if value.contains(char::is_control) {
+            let name = name.to_ascii_uppercase();
+            return Err(format!("{name} contains a control character"));
+        }
+        Ok(builder.with_config(key, value))
+    })
+}
+
+fn checked_endpoint(builder: AmazonS3Builder) -> Result<AmazonS3Builder, String> {
+    for key in [
+        AmazonS3ConfigKey::Endpoint,
+        AmazonS3ConfigKey::S3Endpoint,
+        AmazonS3ConfigKey::StsEndpoint,
+    ] {
+        check_endpoint(builder.get_config_value(&key))?;
+    }
+    Ok(builder)
+}
+
+fn google_settings() -> Result<GoogleCloudStorageBuilder, String> {
+    let mut builder = GoogleCloudStorageBuilder::new();
+    if let Some(path) = non_empty_variable("SERVICE_ACCOUNT") {
+        builder = builder.with_service_account_path(path);
+    }
+    for (name, value) in settings(std::env::vars_os(), "GOOGLE_") {
+        if let Ok(key) = name.parse() {
+            builder = builder.with_config(key, value);
+        }
+    }
+    check_endpoint(builder.get_config_value(&GoogleConfigKey::BaseUrl))?;
+    Ok(builder)
+}
+
+fn azure_settings() -> MicrosoftAzureBuilder {
+    let mut builder = MicrosoftAzureBuilder::new();
+    for (name, value) in settings(std::env::vars_os(), "AZURE_") {
+        if let Ok(key) = name.parse() {
+            builder = builder.with_config(key, value);
+        }
+    }
+    match non_empty_variable("IDENTITY_ENDPOINT") {
+        Some(endpoint) => builder.with_msi_endpoint(endpoint),
+        None => builder,
+    }
+}
+
+/// Fails if an endpoint is not an http or https URL.
+fn check_endpoint(endpoint: Option<String>) -> Result<(), String> {
+    let Some(endpoint) = endpoint else {
+        return Ok(());
+    };
+    let is_http = |url: Url| matches!(url.scheme(), "http" | "https");
+    let has_host = |uri: Uri| uri.authority().is_some();
+    // as both crates, because either may refuse what the other accepts
+    if Url::parse(&endpoint).is_ok_and(is_http) && endpoint.parse::<Uri>().is_ok_and(has_host) {
+        return Ok(());
+    }
+    let endpoint = redact_urls(&endpoint);
+    Err(format!(
+        "the endpoint '{endpoint}' is not a URL; write http://… or https://…"
+    ))
+}
+
 fn non_empty_variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
+    let value = std::env::var(name).ok()?.trim().to_owned();
+    (!value.is_empty()).then_some(value)
 }
 
 /// The settings that the environment does not have, and that are read from the profile.
@@ -127,7 +220,7 @@ struct MissingSettings {
 /// them.
 fn with_profile(builder: AmazonS3Builder) -> Result<AmazonS3Builder, String> {
     let has = |key| builder.get_config_value(&key).is_some();
-    // the sources that `from_env` reads; if it has found one, the profile must not replace it
+    // if the environment has an account, the profile must not replace it
     let has_account = has(AmazonS3ConfigKey::AccessKeyId)
         || has(AmazonS3ConfigKey::WebIdentityTokenFile)
         || has(AmazonS3ConfigKey::ContainerCredentialsRelativeUri)
@@ -311,6 +404,64 @@ impl Read for BlockingReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn empty_variables_are_unset_and_secrets_have_no_line_break() {
+        let read = |variables: &[(&str, &str)]| {
+            let variables = variables
+                .iter()
+                .map(|(name, value)| (name.into(), value.into()));
+            s3_settings(settings(variables, "AWS_"))
+        };
+        let builder = read(&[
+            ("AWS_ACCESS_KEY_ID", "a\n"),
+            ("AWS_SECRET_ACCESS_KEY", " b\r\n"),
+            ("AWS_SESSION_TOKEN", ""),
+            ("AWS_ENDPOINT_URL", "\n"),
+            ("AWS_REGION", ""),
+            ("AWS_PAGER", "less"),
+            ("MY_AWS_REGION", "r"),
+        ])
+        .unwrap();
+        let values = [
+            AmazonS3ConfigKey::AccessKeyId,
+            AmazonS3ConfigKey::SecretAccessKey,
+            AmazonS3ConfigKey::Token,
+            AmazonS3ConfigKey::Endpoint,
+            AmazonS3ConfigKey::Region,
+        ]
+        .map(|key| builder.get_config_value(&key));
+        let [a, b] = ["a", "b"].map(|value| Some(value.to_owned()));
+        assert_eq!(values, [a, b, None, None, None]);
+        let error = read(&[("AWS_SESSION_TOKEN", "x\ny")]).unwrap_err();
+        assert_eq!(error, "AWS_SESSION_TOKEN contains a control character");
+    }
+
+    #[test]
+    fn an_endpoint_is_a_url() {
+        for good in [
+            "http://127.0.0.1:9000",
+            "HTTPS://minio.test/s3/",
+            "http://[::1]:9",
+        ] {
+            assert_eq!(check_endpoint(Some(good.to_owned())), Ok(()));
+        }
+        for bad in [
+            "",
+            "minio:9000",
+            "127.0.0.1:9000",
+            "http://",
+            "http://h/a b",
+            "ftp://h",
+        ] {
+            let error = check_endpoint(Some(bad.to_owned())).unwrap_err();
+            assert!(
+                error.starts_with(&format!("the endpoint '{bad}' is not")),
+                "{error}"
+            );
+        }
+        assert_eq!(check_endpoint(None), Ok(()));
+    }
 
     #[test]
     fn the_endpoint_of_a_profile_is_used_unless_the_environment_names_one() {
