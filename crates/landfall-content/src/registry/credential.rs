@@ -178,11 +178,15 @@ fn required_variable(
     setting: &str,
     get: &impl Fn(&str) -> Option<String>,
 ) -> Result<String, Failure> {
-    get(name).filter(|value| !value.is_empty()).ok_or_else(|| {
-        Failure::usage(format!(
-            "{setting}: the environment variable {name} is not set"
-        ))
-    })
+    get(name)
+        // the end of a line of a mounted secret is not a part of it; no account has one
+        .map(|value| value.trim_end_matches(['\r', '\n']).to_owned())
+        .filter(|value| !value.is_empty())
+        .ok_or_else(|| {
+            Failure::usage(format!(
+                "{setting}: the environment variable {name} is not set"
+            ))
+        })
 }
 
 /// The state of one account at one registry.

@@ -344,6 +344,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_line_break_is_not_a_part_of_the_password() {
+        let site = "apiVersion: landfall/v1\nkind: Site\n\
+                    upstreams: {quay.io: {credentials: {usernameEnv: U, passwordEnv: P}}}\n";
+        let site = Site::parse(Path::new("site.yaml"), site).unwrap();
+        let get = |name: &str| match name {
+            "U" => Some("me".to_owned()),
+            "P" => Some("p w\r\n".to_owned()),
+            _ => None,
+        };
+        let keychain = Keychain::load(Some(&site), get).unwrap();
+        let found = user(&keychain, "quay.io", "x").await;
+        assert_eq!(found.as_deref(), Some("me:p w"));
+    }
+
+    #[tokio::test]
     async fn the_auth_file_that_the_site_names_for_a_repository_is_searched_first() {
         let dir = tempfile::tempdir().unwrap();
         let auths = |users: &[(&str, &str)]| {
