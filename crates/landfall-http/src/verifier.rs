@@ -2,6 +2,7 @@
 //! configured for the host. If verification fails, the error describes the certificate that the
 //! server presented.
 
+use crate::clients::read_certificates;
 use jiff::Timestamp;
 use landfall_model::report::one_line;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -11,6 +12,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme};
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use x509_parser::asn1_rs::Tag;
 use x509_parser::certificate::X509CertificateParser;
@@ -35,9 +37,9 @@ pub(super) struct UntrustedCertificate {
 pub(super) enum DistrustCause {
     /// No trusted authority issued it.
     Issuer {
-        /// Whether there is no certificate authority at all, neither on this machine nor in the
-        /// settings.
-        none: bool,
+        /// Why there is no certificate authority at all, neither on this machine nor in the
+        /// settings; `None` if there is one.
+        no_roots: Option<&'static str>,
     },
     /// Another reason, as a message.
     Other(String),
@@ -54,7 +56,7 @@ impl std::fmt::Display for UntrustedCertificate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let own = self.chain.first();
         match &self.cause {
-            DistrustCause::Issuer { none } => {
+            DistrustCause::Issuer { no_roots } => {
                 match own {
                     Some(own) if own.is_self_issued() => {
                         write!(
@@ -69,10 +71,9 @@ impl std::fmt::Display for UntrustedCertificate {
                         self.issuer().unwrap_or("an unreadable issuer")
                     ),
                 }?;
-                if *none {
-                    f.write_str(" (this machine has no certificate authorities at all)")
-                } else {
-                    Ok(())
+                match no_roots {
+                    Some(why) => write!(f, " ({why})"),
+                    None => Ok(()),
                 }
             }
             DistrustCause::Other(words) => match own {
@@ -222,11 +223,11 @@ impl ServerCertVerifier for CertificateVerifier {
             .collect();
         let cause = match (error, chain.first()) {
             (CertificateError::UnknownIssuer, _) => DistrustCause::Issuer {
-                none: inner.is_none(),
+                no_roots: inner.is_none().then(why_no_roots),
             },
             // webpki's error for an authority that is used as a server certificate
             (CertificateError::Other(_), Some(own)) if own.is_self_issued() => {
-                DistrustCause::Issuer { none: false }
+                DistrustCause::Issuer { no_roots: None }
             }
             (CertificateError::Expired | CertificateError::ExpiredContext { .. }, Some(own)) => {
                 DistrustCause::Other(format!("it expired at {}", own.not_after))
@@ -299,9 +300,34 @@ fn system_roots() -> &'static RootCertStore {
     static ROOTS: OnceLock<RootCertStore> = OnceLock::new();
     ROOTS.get_or_init(|| {
         let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        roots.add_parsable_certificates(system_certificates());
         roots
     })
+}
+
+/// Reads the certificates that `SSL_CERT_FILE` and `SSL_CERT_DIR` name, or else those of the system.
+fn system_certificates() -> Vec<CertificateDer<'static>> {
+    let mut found = rustls_native_certs::load_native_certs().certs;
+    // read here too: the crate skips certificates after a byte order mark or without a line break
+    if let Some(file) = std::env::var_os("SSL_CERT_FILE") {
+        for certificate in read_certificates(Path::new(&file)).unwrap_or_default() {
+            if !found.contains(&certificate) {
+                found.push(certificate);
+            }
+        }
+    }
+    found
+}
+
+/// Why there are no certificate authorities. A variable that is set replaces those of the system,
+/// even if it is empty.
+fn why_no_roots() -> &'static str {
+    let is_set = |name: &str| std::env::var_os(name).is_some();
+    match (is_set("SSL_CERT_FILE"), is_set("SSL_CERT_DIR")) {
+        (true, _) => "SSL_CERT_FILE is set, but names no certificate authorities",
+        (false, true) => "SSL_CERT_DIR is set, but names no certificate authorities",
+        (false, false) => "this machine has no certificate authorities at all",
+    }
 }
 
 // The fields of an X.509 certificate that messages show: subject, issuer and validity. webpki

@@ -174,7 +174,7 @@ fn the_certificates_of_the_system_are_not_needed() {
     }
     let registry = secured(false);
     let none = registry.place.write("none.pem", "");
-    let doctor = |keys: &str| {
+    let doctor = |keys: &str, roots: &Path| {
         let address = &registry.address;
         let site = format!(
             "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{address}\"{keys}}}\n"
@@ -183,16 +183,23 @@ fn the_certificates_of_the_system_are_not_needed() {
         let mut command = registry.place.command();
         command
             .args(["doctor", address, "--site", "site.yaml"])
-            .env("SSL_CERT_FILE", &none);
+            .env("SSL_CERT_FILE", roots);
         let run = command.output().unwrap();
         (run.status.code(), String::from_utf8(run.stdout).unwrap())
     };
-    let (code, printed) = doctor("");
-    assert!(
-        code == Some(4) && printed.contains("this machine has no certificate authorities at all"),
-        "{printed}"
-    );
-    let (code, printed) = doctor(&format!(", ca: {:?}", registry.authority.pem));
+    let (code, printed) = doctor("", &none);
+    let words = "SSL_CERT_FILE is set, but names no certificate authorities";
+    assert!(code == Some(4) && printed.contains(words), "{printed}");
+    let other = Authority::new(&registry.place, "Other CA");
+    let [other, own] = [&other.pem, &registry.authority.pem].map(|pem| {
+        let pem = std::fs::read_to_string(pem).unwrap();
+        pem.trim().to_owned()
+    });
+    // joined without a line break
+    let joined = registry.place.write("joined.pem", other + &own);
+    let (code, printed) = doctor("", &joined);
+    assert!(code == Some(0), "{printed}");
+    let (code, printed) = doctor(&format!(", ca: {:?}", registry.authority.pem), &none);
     assert!(
         code == Some(0) && printed.contains("trusted by"),
         "{printed}"
