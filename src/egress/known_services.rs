@@ -136,6 +136,11 @@ pub(super) const SERVICES: &[KnownService] = &[
         path: "/releases/latest/download/",
         ..service("github.com", GITHUB_RELEASES, GITHUB)
     },
+    service(
+        "huggingface.co",
+        &[content("*.hf.co")],
+        "https://huggingface.co/docs/hub/models-downloading",
+    ),
     KnownService {
         note: KUBERNETES_IN_AWS,
         ..service(
@@ -310,6 +315,10 @@ mod tests {
                 Some("prod-cdn.packages.k8s.io"),
             ),
             ("https://registry.gitlab.com/", Some("gitlab.com")),
+            (
+                "https://huggingface.co/a/b/resolve/main/model.safetensors",
+                Some("*.hf.co"),
+            ),
             ("https://github.com/a/b/raw/main/x", None),
             ("https://notquay.io/", None),
             ("https://pkg.dev/", None),
