@@ -357,7 +357,8 @@ fn address_block(address: &std::net::IpAddr) -> String {
     format!("\"{address}/{}\"", if address.is_ipv4() { 32 } else { 128 })
 }
 
-/// The selectors of the names of a group. In Cilium, `*` matches one label.
+/// The selectors of the names of a group. In Cilium, `*` matches one label, and so does `**` before
+/// 1.19; since then, `**.` matches any number of them (cilium/cilium#43420).
 fn selectors<'a>(group: &'a HostGroup<'_>) -> impl Iterator<Item = String> + 'a {
     let names = group
         .names
@@ -366,7 +367,7 @@ fn selectors<'a>(group: &'a HostGroup<'_>) -> impl Iterator<Item = String> + 'a 
     let below = group
         .below
         .iter()
-        .map(|name| format!("matchPattern: \"*.{name}\""));
+        .map(|name| format!("matchPattern: \"**.{name}\""));
     names.chain(below)
 }
 

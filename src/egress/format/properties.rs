@@ -128,7 +128,7 @@ proptest! {
             let regex = format!("\\.{}$", name.replace('.', "\\."));
             let rule = format!(" dstdom_regex -n -i {regex}\n");
             prop_assert!(written("squid", &egress).contains(&rule));
-            let pattern = format!("matchPattern: \"*.{name}\"\n");
+            let pattern = format!("matchPattern: \"**.{name}\"\n");
             prop_assert!(written("cilium", &egress).contains(&pattern));
         }
     }

@@ -227,7 +227,7 @@ fn policies_have_the_members_of_their_kinds() {
     }
     assert_eq!(
         queried,
-        ["auth.docker.io", "files.test", "quay.io", "*.corp.test"]
+        ["auth.docker.io", "files.test", "quay.io", "**.corp.test"]
     );
     assert_eq!(
         reached,
@@ -237,7 +237,7 @@ fn policies_have_the_members_of_their_kinds() {
             "auth.docker.io",
             "quay.io",
             "10.0.0.9/32",
-            "*.corp.test"
+            "**.corp.test"
         ]
     );
 }
