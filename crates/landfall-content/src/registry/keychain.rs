@@ -68,9 +68,13 @@ impl Keychain {
                 Ok(text) => keychain
                     .files
                     .push(AuthFile::parse(&path.display().to_string(), &text)?),
-                // the home folder may be no folder (`HOME=/dev/null`)
+                // the home folder may be no folder (`HOME=/dev/null`), and container runtimes create
+                // a folder in place of a mounted file that does not exist
                 Err(error)
-                    if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory
+                    ) => {}
                 // an unreadable file is an error: without its account, failures would look like
                 // missing rights
                 Err(error) => return Err(Failure::read(&path, error)),
@@ -282,11 +286,17 @@ mod tests {
     }
 
     #[test]
-    fn a_home_that_is_no_folder_has_no_accounts() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let home = file.path().display().to_string();
-        let keychain = Keychain::load(None, |name| (name == "HOME").then(|| home.clone()));
-        assert_eq!(keychain.unwrap().hosts(), Vec::<String>::new());
+    fn a_home_without_the_usual_files_has_no_accounts() {
+        let no_folder = tempfile::NamedTempFile::new().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        if cfg!(unix) {
+            std::fs::create_dir_all(folder.path().join(".docker/config.json")).unwrap();
+        }
+        for home in [no_folder.path(), folder.path()] {
+            let home = home.display().to_string();
+            let keychain = Keychain::load(None, |name| (name == "HOME").then(|| home.clone()));
+            assert_eq!(keychain.unwrap().hosts(), Vec::<String>::new(), "{home}");
+        }
     }
 
     #[tokio::test]
