@@ -141,9 +141,10 @@ pub fn markdown_text(plain: &str) -> String {
             '<' => out += "&lt;",
             '>' => out += "&gt;",
             '&' => out += "&amp;",
-            // otherwise GitHub would notify a user or link an issue
-            '@' => out += "&#64;",
-            '#' => out += "&#35;",
+            // Otherwise a user would be notified or an issue linked. GitLab regards the backslash;
+            // GitHub looks at the text after escapes and entities are read, but not across a
+            // comment.
+            '@' | '#' => out.extend(["\\", &plain[at..=at], "<!-- -->"]),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '!' => out.extend(['\\', c]),
             c if is_hidden(c) => out.extend(c.escape_default()),
             c => out.push(c),
@@ -225,7 +226,7 @@ mod tests {
     fn nothing_from_servers_is_markup() {
         assert_eq!(
             markdown_text("a|b\n<b>@joe #1 [x](y) `c`"),
-            "a\\|b\\n&lt;b&gt;&#64;joe &#35;1 \\[x\\](y) \\`c\\`"
+            "a\\|b\\n&lt;b&gt;\\@<!-- -->joe \\#<!-- -->1 \\[x\\](y) \\`c\\`"
         );
         assert_eq!(
             markdown_text("at https://h.test/x, www.h.test: $x$"),
