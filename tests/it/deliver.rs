@@ -566,6 +566,27 @@ fn registries_that_refuse_mounts_or_hide_missing_content_are_supported() {
 }
 
 #[test]
+fn an_upload_is_cancelled_if_its_content_cannot_be_read() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let stored = stored(&[("one/app", 5000)]);
+    let cancelled = |exit: i32| {
+        let registry = own_registry();
+        let middle = ReverseProxy::new(&registry.address, |_| ProxyAction::Pass);
+        stored.push(exit, &middle.address, &[]);
+        middle.count("DELETE", "/blobs/uploads/")
+    };
+    let before = cancelled(0);
+    let manifest: Value = serde_json::from_slice(&stored.images.bytes(stored.digest(0))).unwrap();
+    let layer = manifest["layers"][0]["digest"].as_str().unwrap();
+    let hex = layer.trim_start_matches("sha256:");
+    let path = stored.place.path(format!("store/blobs/sha256/{hex}"));
+    std::fs::remove_file(path).unwrap();
+    assert_eq!(cancelled(1), before + 1);
+}
+
+#[test]
 fn blobs_are_mounted_within_a_project_if_mounts_from_other_projects_are_refused() {
     if !need(&NEEDS) {
         return;

@@ -65,13 +65,18 @@ impl BlobSink for RegistrySink {
             let session = &*self.session;
             let repository = &*self.repository;
             // registries discard a body that broke off, so each attempt starts at byte 0
-            if let Err(failed) = session.send_body(repository, blob, upload, opener).await {
+            let sent = session.send_body(repository, blob, upload.clone(), opener);
+            if let Err(failed) = sent.await {
                 // a source that broke off ends the body, which looks like a failure of the
                 // destination
-                return Err(opener.failure().unwrap_or_else(|| {
+                let Some(failure) = opener.failure() else {
                     let cause = self.failure_cause(&blob.digest, &failed);
-                    FailedAttempt::new(TransferError::destination(failed.error), cause)
-                }));
+                    let error = TransferError::destination(failed.error);
+                    return Err(FailedAttempt::new(error, cause));
+                };
+                // it would stay open until it expires, and registries limit how many are open
+                session.cancel(repository, upload).await;
+                return Err(failure);
             }
             // only now, because the blob is certain to be in this repository
             session.learn_self_mounts(repository, &blob.digest).await;

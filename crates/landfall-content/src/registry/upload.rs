@@ -290,6 +290,7 @@ impl BodyLimit {
 }
 
 /// An upload that the registry has opened.
+#[derive(Clone)]
 pub(super) struct UploadSession {
     /// The URL to send the bytes to.
     pub(super) target: Url,
