@@ -28,6 +28,7 @@ use landfall_content::{
     VerifiedRead,
 };
 use landfall_item::lockfile::{Lock, UnresolvedItem};
+use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, Limits, has_digest};
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Read};
@@ -191,28 +192,7 @@ impl Bundle {
     pub fn available_lock(&self) -> Result<Lock, BundleError> {
         let partial: BTreeSet<ItemName> = self.partial().iter().cloned().collect();
         let mut lock = without_lost_referrers(&self.lock()?, &partial).into_owned();
-        lock.retain(|item| {
-            let kind = item.kind();
-            let name = item.name();
-            !self
-                .partial()
-                .iter()
-                .any(|lost| lost.kind == kind && lost.name == name)
-        });
-        for ItemName { kind, name } in self.partial() {
-            let unresolved = lock.unresolved.iter().map(|lost| (lost.kind, &lost.name));
-            let accepted = lock.missing.iter().map(|lost| (lost.kind, &lost.name));
-            // an item that the lock lists as unresolved or missing keeps the cause that the lock
-            // gives
-            if !unresolved.chain(accepted).any(|lost| lost == (*kind, name)) {
-                let cause = "the bundle lacks it".into();
-                lock.unresolved.push(UnresolvedItem {
-                    kind: *kind,
-                    name: name.clone(),
-                    cause,
-                });
-            }
-        }
+        remove_items(&mut lock, self.partial());
         Ok(lock)
     }
 
@@ -482,8 +462,62 @@ impl OpenBundle {
     }
 }
 
+/// Removes the items `partial` from `lock`, and lists them as unresolved.
+fn remove_items(lock: &mut Lock, partial: &[ItemName]) {
+    let lost: BTreeSet<&ItemName> = partial.iter().collect();
+    lock.retain(|item| {
+        let name = ItemName {
+            kind: item.kind(),
+            name: item.name().into_owned(),
+        };
+        !lost.contains(&name)
+    });
+    // an item that the lock lists as unresolved or missing keeps the cause that the lock gives
+    let unresolved = lock.unresolved.iter();
+    let unresolved = unresolved.map(|one| (one.kind, one.name.clone()));
+    let accepted = lock.missing.iter().map(|one| (one.kind, one.name.clone()));
+    let mut known: BTreeSet<(EntryKind, String)> = unresolved.chain(accepted).collect();
+    for ItemName { kind, name } in partial {
+        if known.insert((*kind, name.clone())) {
+            lock.unresolved.push(UnresolvedItem {
+                kind: *kind,
+                name: name.clone(),
+                cause: "the bundle lacks it".into(),
+            });
+        }
+    }
+}
+
 impl ReadAt for OpenBundle {
     fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
         self.volumes.read_exact_at(buffer, at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_item::LockedFile;
+    use landfall_model::document::growth::assert_linear;
+
+    #[test]
+    fn items_that_a_bundle_lacks_are_removed_in_linear_time() {
+        assert_linear(2_000, |count| {
+            let names = (0..count).map(|number| ItemName {
+                kind: EntryKind::File,
+                name: format!("https://h.test/{number}"),
+            });
+            let partial: Vec<ItemName> = names.collect();
+            let digest = Digest::sha256(b"x");
+            let files = partial.iter();
+            let files = files.map(|one| LockedFile::new(one.name.clone(), digest.clone(), 1));
+            let mut lock = Lock {
+                version: 1,
+                files: files.collect(),
+                ..Lock::default()
+            };
+            remove_items(&mut lock, &partial);
+            assert_eq!((lock.files.len(), lock.unresolved.len()), (0, count));
+        });
     }
 }
