@@ -113,12 +113,10 @@ impl PackCommand {
             return context.run(self.like.run(self.out, lock, store, context));
         }
         let lock = self.lock()?.load(context)?;
-        let store = context.store()?;
         let out = self.out.clone().unwrap_or_else(|| BUNDLE.into());
         let mut delivered = DeliveredBundles::default();
         let mut bases = Vec::new();
-        // the signatures of a delta may be in its bases
-        let mut signatures: Vec<Arc<dyn BlobRead>> = vec![store.clone()];
+        let mut signatures: Vec<Arc<dyn BlobRead>> = Vec::new();
         for path in &self.since {
             let opened = OpenedFile::open(context, path)?;
             if let OpenedFile::Bundle(bundle) = &opened {
@@ -129,6 +127,9 @@ impl PackCommand {
             }
             bases.push(opened.into_base());
         }
+        let store = context.store()?;
+        // the signatures of a delta may be in its bases
+        signatures.insert(0, store.clone());
         let signatures: Arc<dyn BlobRead> = Arc::new(BlobChain(signatures));
         let site = context.site.clone();
         let signer = signer(self.sign.as_deref())?;
