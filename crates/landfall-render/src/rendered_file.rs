@@ -196,15 +196,27 @@ fn write_file(path: &Path, file: &RenderedFile) -> std::io::Result<()> {
 
 /// Returns the files in `folder` that an earlier run of `platform` wrote, according to their
 /// headers, and that are not in `files`, such as the hosts.toml of a host that is no longer locked.
+///
+/// `folder` may be the root of a machine, so only those of its folders are searched in which
+/// `files` are. If these are the folders of clusters, all are searched: the site may have lost a
+/// cluster.
 pub fn stale_files(folder: &Path, platform: &str, files: &[RenderedFile]) -> Vec<PathBuf> {
     let written: BTreeSet<PathBuf> = files.iter().map(|file| folder.join(&file.path)).collect();
+    let first = files.iter().filter_map(|file| file.path.split_once('/'));
+    let first: BTreeSet<&str> = first.map(|(first, _)| first).collect();
+    let mut clusters = files.iter().filter_map(|file| file.cluster.as_deref());
+    let has_clusters = clusters.any(|cluster| first.contains(cluster));
     let mut folders = vec![folder.to_owned()];
     let mut stale = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+    while let Some(open) = folders.pop() {
+        for entry in fs::read_dir(&open).into_iter().flatten().flatten() {
             let path = entry.path();
+            let name = entry.file_name();
+            let is_searched = has_clusters
+                || open != folder
+                || name.to_str().is_some_and(|name| first.contains(name));
             match entry.file_type() {
-                Ok(kind) if kind.is_dir() => folders.push(path),
+                Ok(kind) if kind.is_dir() && is_searched => folders.push(path),
                 Ok(kind)
                     if kind.is_file()
                         && !written.contains(&path)
@@ -321,6 +333,22 @@ mod tests {
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
         write_files(&folder, "p", &[RenderedFile::new("a/..b", "x")], false).unwrap();
         assert!(folder.join("a/..b").is_file());
+    }
+
+    #[test]
+    fn only_folders_of_this_run_are_searched_for_stale_files() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path();
+        for path in ["etc/a/old", "proc/kmsg", "old"] {
+            let path = folder.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, header("landfall render p")).unwrap();
+        }
+        let file = RenderedFile::new("etc/new", "x").of_cluster("blue");
+        let stale = ["etc/a/old", "old"].map(|path| folder.join(path));
+        assert_eq!(stale_files(folder, "p", std::slice::from_ref(&file)), stale);
+        let files = [file.in_folder("blue")];
+        assert_eq!(stale_files(folder, "p", &files).len(), 3);
     }
 
     #[test]
