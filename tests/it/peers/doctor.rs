@@ -270,6 +270,21 @@ fn misleading_no_proxy_entries_and_variables_are_reported() {
         report["lint"][0]["source"],
         "proxy.noProxy.installation of the site"
     );
+
+    let site = "apiVersion: landfall/v1\nkind: Site\n\
+                proxy: {noProxy: {cluster: {serviceCIDR: \"10.96.0.0/12, fd00::/112\"}}}\n\
+                clusters: [{name: blue, podCIDR: \"10.112.\"}]\n";
+    place.write("site.yaml", site);
+    let report = doctor(&place, 4, &["--site", "site.yaml"]);
+    let lint = report["lint"].as_array().unwrap();
+    let wrong: Vec<&Value> = lint.iter().filter(|one| one["verdict"] == "no").collect();
+    assert_eq!(wrong.len(), 1, "{lint:#?}");
+    assert_eq!(wrong[0]["about"], "10.112.");
+    assert_eq!(
+        wrong[0]["source"],
+        "NO_PROXY of blue as `landfall render` composes it"
+    );
+    assert!(!report["lint"].to_string().contains("the space before it"));
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::doctor::{
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use landfall_item::lockfile::Lock;
+use landfall_model::config::Site;
 use landfall_model::document::read_text_input;
 use landfall_model::redact_userinfo;
 use landfall_render::{NoProxyDialect, NoProxyEntries};
@@ -242,29 +243,45 @@ fn lint(context: &Context) -> Result<Vec<LintMessage>, CliError> {
         cluster.control_plane_endpoint,
     ];
     let cluster: Vec<String> = cluster.into_iter().flatten().collect();
-    // landfall trims entries when it writes them, so blanks in the site are not an error.
-    let installation = proxy.no_proxy.installation.join(",");
-    let installation: Vec<&str> = installation.split(',').map(str::trim).collect();
-    let installation = installation.join(",");
-    let mut messages = lint_entries(&installation, "proxy.noProxy.installation of the site");
-    let cluster = cluster.join(",");
-    messages.extend(lint_entries(&cluster, "proxy.noProxy.cluster of the site"));
+    let mut messages = Vec::new();
+    for (entries, source) in [
+        (
+            &proxy.no_proxy.installation,
+            "proxy.noProxy.installation of the site",
+        ),
+        (&cluster, "proxy.noProxy.cluster of the site"),
+    ] {
+        // landfall trims entries when it writes them, so blanks in the site are not an error
+        let list = entries.join(",");
+        let list: Vec<&str> = list.split(',').map(str::trim).collect();
+        messages.extend(lint_entries(&list.join(","), source));
+    }
     messages.extend(lint_rendered(context, &messages)?);
     Ok(messages)
 }
 
-/// Checks the list that `landfall render` composes. Returns only messages with the verdict `NO`
-/// about entries that `known` has no message about.
+/// Checks the lists that `landfall render` composes, for the site and for each of its clusters.
+/// Returns only messages with the verdict `NO` about entries that `known` has no message about.
 fn lint_rendered(context: &Context, known: &[LintMessage]) -> Result<Vec<LintMessage>, CliError> {
-    let Some(target) = context.site_target()? else {
-        return Ok(Vec::new());
+    let target = context.site_target()?;
+    let mut messages: Vec<LintMessage> = Vec::new();
+    let mut lint = |site: &Site, whose: &str| {
+        let list = NoProxyEntries::of(Some(site), target.as_ref()).list(NoProxyDialect::Bare);
+        let source = format!("NO_PROXY{whose} as `landfall render` composes it");
+        for message in lint_entries(&list, &source) {
+            let mut others = known.iter().chain(&messages);
+            let is_new = !others.any(|other| other.about == message.about);
+            if is_new && message.verdict == CheckStatus::No {
+                messages.push(message);
+            }
+        }
     };
-    let list =
-        NoProxyEntries::of(context.site.as_ref(), Some(&target)).list(NoProxyDialect::Portable);
-    let mut messages = lint_entries(&list, "NO_PROXY as `landfall render` composes it");
-    messages.retain(|one| {
-        one.verdict == CheckStatus::No && !known.iter().any(|known| known.about == one.about)
-    });
+    if let Some(site) = &context.site {
+        lint(site, "");
+        for cluster in &site.clusters {
+            lint(&site.of_cluster(cluster), &format!(" of {}", cluster.name));
+        }
+    }
     Ok(messages)
 }
 
