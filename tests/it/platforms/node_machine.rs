@@ -11,7 +11,7 @@ use std::process::Command;
 const HOSTS: [&str; 3] = ["dl.k8s.io", "github.com", "raw.githubusercontent.com"];
 
 /// Prepares the machine in the folder `$1`, and runs the script, which is standard input, twice.
-/// Prints the content of the files `$2...` at the end.
+/// The proxy of the environment does not exist. Prints the content of the files `$2...` at the end.
 const ON_MACHINE: &str = r#"
 set -e
 mount -t tmpfs machine "$1"
@@ -32,7 +32,7 @@ cat >"$root/root/install.sh"
 for run in first second; do
     echo "== $run"
     chroot "$root" env -i HOME=/root LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-        sh /root/install.sh --replace
+        http_proxy=http://127.0.0.1:1 sh /root/install.sh --replace
 done
 cd "$root"
 cat "$@"

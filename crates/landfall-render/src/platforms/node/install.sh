@@ -316,12 +316,13 @@ step_packages() {
       fail "apt-get install $missing: $(grep -m 1 '^E:' "$WORK/said" || tail -n 1 "$WORK/said")" "$fix"
   else
     yum_sources
+    # an empty proxy of dnf leaves that of the environment
     set -- -y --setopt=reposdir=/etc/landfall/yum.repos.d --setopt=proxy=
     # shellcheck disable=SC2086 # the names of streams are words
-    [ -z "$YUM_MODULES" ] || in_root dnf "$@" module enable $YUM_MODULES < /dev/null > "$WORK/said" 2>&1 ||
+    [ -z "$YUM_MODULES" ] || in_root env no_proxy='*' dnf "$@" module enable $YUM_MODULES < /dev/null > "$WORK/said" 2>&1 ||
       fail "dnf module enable $YUM_MODULES: $(tail -n 1 "$WORK/said")" "$fix"
     # shellcheck disable=SC2086 # the names of packages are words
-    in_root dnf "$@" install $missing < /dev/null > "$WORK/said" 2>&1 ||
+    in_root env no_proxy='*' dnf "$@" install $missing < /dev/null > "$WORK/said" 2>&1 ||
       fail "dnf install $missing: $(tail -n 1 "$WORK/said")" "$fix"
   fi
   say_done "installed $missing"
