@@ -192,6 +192,13 @@ fn images_can_be_pulled_by_all_their_names() {
         ("/v2/base/x/app/manifests/1?ns=172.20.0.2:5000", of_other),
         ("/v2/base/library/nginx/manifests/1.27", of_other),
         ("/v2/library/nginx/manifests/1.27?ns=docker.io", of_other),
+        // as containerd asks a mirror with a path
+        (
+            "/v2/base/library/nginx/manifests/1.27?ns=docker.io",
+            of_other,
+        ),
+        ("/v2/base/main/app/manifests/1?ns=quay.io", of_index),
+        ("/v2/base/x/app/manifests/1?ns=quay.io", None),
         (
             &format!("/v2/base/pinned/tool/manifests/digest-{short}"),
             of_other,

@@ -7,7 +7,7 @@ mod repository;
 
 use self::chart_table::ChartTable;
 use self::file_table::{FileTable, ProviderTable};
-use self::repository::{names_with_path, repository_of_host};
+use self::repository::repository_of_host;
 use crate::{BundleChanges, ServedBundle};
 use landfall_content::LockEntry;
 use landfall_item::{GeneratedFile, LockedItem, UrlFile, item_kinds};
@@ -28,6 +28,9 @@ const MAX_LINKS: usize = 20;
 /// The names of everything in the bundles.
 pub(crate) struct BundleCatalog {
     repositories: BTreeMap<String, ServedRepository>,
+    /// The destinations of images below their source hosts. A client whose mirror has a path, or
+    /// that rewrites names, asks for the destination and names the source host as well.
+    by_host_and_destination: BTreeMap<String, ServedRepository>,
     pub(crate) files: FileTable,
     pub(crate) charts: ChartTable,
     pub(crate) git: GitTable,
@@ -45,6 +48,7 @@ impl BundleCatalog {
     pub(crate) fn new(bundles: &[ServedBundle], mapping: &DestinationMap) -> BundleCatalog {
         let mut catalog = BundleCatalog {
             repositories: BTreeMap::new(),
+            by_host_and_destination: BTreeMap::new(),
             files: FileTable::default(),
             charts: ChartTable::default(),
             git: GitTable::default(),
@@ -125,17 +129,20 @@ impl BundleCatalog {
             .map(|destination| destination.repository)
             .collect();
         let own = item.own_repository();
-        let with_path = match item {
-            LockedItem::Image(_) => names_with_path(&own, &repositories),
+        let below_host: Vec<String> = match item {
+            LockedItem::Image(image) => {
+                let host = &image.name.registry;
+                let names = repositories.iter();
+                let names = names.map(|name| repository_of_host(host, name));
+                names.filter(|name| *name != own).collect()
+            }
             _ => Vec::new(),
         };
         // also under the source host of the item, for clients that name this host
         repositories.push(own);
-        let listed = repositories.len();
-        repositories.extend(with_path);
         let mut incomplete = false;
         if registry.is_none() {
-            self.add_manifests(bundle, item, &entry, &repositories, listed);
+            self.add_manifests(bundle, item, &entry, &repositories, &below_host);
             incomplete = entry
                 .parts
                 .iter()
@@ -187,22 +194,26 @@ impl BundleCatalog {
         }
     }
 
-    /// Adds the manifests and tags of an item to each of its repositories. The first `listed` names
-    /// are in the list of repositories.
+    /// Adds the manifests and tags of an item to each of its repositories, and to its destinations
+    /// `below_host`.
     fn add_manifests(
         &mut self,
         bundle: &ServedBundle,
         item: LockedItem<'_>,
         entry: &LockEntry,
         repositories: &[String],
-        listed: usize,
+        below_host: &[String],
     ) {
         let tag = item.tag();
         // an item with URLs gets a warning for each of its URLs, from the file table
         let warns_here = item.files().is_empty();
-        for (index, name) in repositories.iter().enumerate() {
-            let repository = self.repositories.entry(name.clone()).or_default();
-            repository.is_listed |= index < listed;
+        for (index, name) in repositories.iter().chain(below_host).enumerate() {
+            let table = if index < repositories.len() {
+                &mut self.repositories
+            } else {
+                &mut self.by_host_and_destination
+            };
+            let repository = table.entry(name.clone()).or_default();
             for part in entry.parts.iter().filter(|part| part.is_manifest()) {
                 // referrers are added below, and only those that the bundle has
                 if !entry.only_refers(&part.descriptor.digest) {
@@ -257,18 +268,18 @@ impl BundleCatalog {
             return self.repositories.get(name).into_iter().collect();
         };
         let host = canonical_host(&host);
-        let mut repositories = Vec::new();
-        repositories.extend(self.repositories.get(&repository_of_host(host, name)));
-        for other in alias_hosts(host) {
-            repositories.extend(self.repositories.get(&repository_of_host(other, name)));
-        }
-        repositories
+        let mut names = vec![repository_of_host(host, name)];
+        names.extend(alias_hosts(host).map(|other| repository_of_host(other, name)));
+        // the name at the source wins over that of the destination of another image
+        [&self.repositories, &self.by_host_and_destination]
+            .into_iter()
+            .flat_map(|table| names.iter().filter_map(move |name| table.get(name)))
+            .collect()
     }
 
     /// The names of all repositories, sorted.
     pub(crate) fn repository_names(&self) -> impl Iterator<Item = &String> {
-        let listed = self.repositories.iter().filter(|(_, one)| one.is_listed);
-        listed.map(|(name, _)| name)
+        self.repositories.keys()
     }
 }
 
@@ -370,6 +381,8 @@ mod tests {
     use landfall_item::{
         LockedImage, LockedProvider, LockedProviderPackage, LockedSidecar, file_repository,
     };
+    use landfall_model::config::{Site, destination_map};
+    use std::path::Path;
     use std::sync::Arc;
 
     fn served(lock: Lock) -> ServedBundle {
@@ -463,21 +476,29 @@ mod tests {
     }
 
     #[test]
-    fn a_mirror_with_a_path_is_asked_with_the_path_and_the_source_host() {
+    fn a_destination_is_found_with_the_source_host_too() {
         let nginx = image("docker.io/library/nginx:1.27", b"nginx");
-        let of_nginx = Some(nginx.digest.clone());
-        let mapping = DestinationMap::to("127.0.0.1:5000/mirror".parse().unwrap());
-        let bundles = BundleCatalog::new(&[served(lock(vec![nginx]))], &mapping);
-        for (name, ns, found) in [
-            ("mirror/library/nginx", None, &of_nginx),
-            ("mirror/library/nginx", Some("docker.io"), &of_nginx),
-            ("library/nginx", Some("docker.io"), &of_nginx),
-            ("mirror/library/nginx", Some("quay.io"), &None),
+        let coredns = image("registry.k8s.io/coredns/coredns:v1", b"coredns");
+        let other = image("registry.k8s.io/mirror/dns:v1", b"other");
+        let [of_nginx, of_coredns, of_other] =
+            [&nginx, &coredns, &other].map(|image| Some(image.digest.clone()));
+        let site = "apiVersion: landfall/v1\nkind: Site\nregistry: {address: 'r:5', \
+                    paths: {docker.io: hub, registry.k8s.io/coredns/coredns: mirror/dns}}\n";
+        let site = Site::parse(Path::new("site.yaml"), site).unwrap();
+        let mapping = destination_map("r:5".parse().unwrap(), Some(&site));
+        let served = served(lock(vec![nginx, coredns, other]));
+        let bundles = BundleCatalog::new(&[served], &mapping);
+        for (name, ns, tag, found) in [
+            ("hub/library/nginx", "docker.io", "1.27", of_nginx.clone()),
+            ("library/nginx", "docker.io", "1.27", of_nginx),
+            ("hub/library/nginx", "quay.io", "1.27", None),
+            ("coredns/coredns", "k8s.gcr.io", "v1", of_coredns),
+            ("mirror/dns", "registry.k8s.io", "v1", of_other),
         ] {
-            assert_eq!(&digest(&bundles, name, ns, "1.27"), found, "{name} {ns:?}");
+            assert_eq!(digest(&bundles, name, Some(ns), tag), found, "{name} {ns}");
         }
-        let names: Vec<&String> = bundles.repository_names().collect();
-        assert_eq!(names, ["docker.io/library/nginx", "mirror/library/nginx"]);
+        let mut names = bundles.repository_names();
+        assert!(!names.any(|name| name.starts_with("docker.io/hub/")));
     }
 
     #[test]

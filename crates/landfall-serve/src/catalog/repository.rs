@@ -11,8 +11,6 @@ use std::sync::OnceLock;
 /// A repository by its name at this server. Several source repositories may map to it.
 #[derive(Default)]
 pub(crate) struct ServedRepository {
-    /// Whether the list of repositories has this one.
-    pub(super) is_listed: bool,
     /// Tag → full name at the source → manifest.
     tags: BTreeMap<String, BTreeMap<String, Descriptor>>,
     manifests: BTreeMap<Digest, Descriptor>,
@@ -128,24 +126,6 @@ impl ServedRepository {
 /// The repository name with its source host in front: `quay.io/a/b`. A port becomes `host_5001`.
 pub(crate) fn repository_of_host(host: &str, repository: &str) -> String {
     format!("{}/{repository}", host_component(host))
-}
-
-/// The names of an image for clients of a mirror with a path: containerd asks it for the
-/// destination of the image, such as `mirror/library/nginx`, and names the source host as well.
-/// `own` is the name with the source host.
-pub(super) fn names_with_path(own: &str, destinations: &[String]) -> Vec<String> {
-    let Some((host, repository)) = own.split_once('/') else {
-        return Vec::new();
-    };
-    // the settings of a mirror only add a path before the name
-    let has_path = |destination: &&String| {
-        let path = destination.strip_suffix(repository);
-        path.is_some_and(|path| path.ends_with('/'))
-    };
-    let destinations = destinations.iter().filter(has_path);
-    destinations
-        .map(|destination| format!("{host}/{destination}"))
-        .collect()
 }
 
 /// The names under which `name` of the host `ns` may have been pushed: with the host or one of its
