@@ -24,6 +24,7 @@ use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri};
 use jiff::Timestamp;
 use landfall_item::{MirrorFile, RequestedName};
+use landfall_model::report::EntryKind;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -126,7 +127,12 @@ pub(crate) async fn respond(
 /// Records what a request asked for in vain, if that is the name of an item.
 fn record_miss(state: &ServerState, uri: &Uri, hosts: &RequestHosts, client: IpAddr) {
     let target = uri.path_and_query().map_or("", PathAndQuery::as_str);
-    if let Some(requested) = RequestedName::of_target(target, hosts.other_server()) {
+    if let Some(mut requested) = RequestedName::of_target(target, hosts.other_server()) {
+        if let (EntryKind::Image, Some(host)) = (requested.kind, &requested.host)
+            && let Some(name) = state.bundles.source_name(&requested.name, host)
+        {
+            requested.name = name;
+        }
         let misses = &state.observer.misses;
         misses.record(requested, uri.path(), client, Timestamp::now());
     }

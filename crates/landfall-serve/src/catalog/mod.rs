@@ -40,6 +40,7 @@ pub(crate) struct BundleCatalog {
     pub(crate) warnings: Vec<String>,
     /// The hosts (`host:port`) by which clients name this server.
     own_hosts: BTreeSet<String>,
+    mapping: DestinationMap,
 }
 
 impl BundleCatalog {
@@ -56,6 +57,7 @@ impl BundleCatalog {
             listings: Vec::new(),
             warnings: Vec::new(),
             own_hosts: BTreeSet::from([mapping.target().registry.clone()]),
+            mapping: mapping.clone(),
         };
         for bundle in bundles {
             catalog.add_bundle(bundle, mapping);
@@ -77,6 +79,15 @@ impl BundleCatalog {
     /// Whether `host` (`host:port`) is a name of this server.
     pub(crate) fn is_own_host(&self, host: &str) -> bool {
         self.own_hosts.contains(host)
+    }
+
+    /// The name of an image of `host` at its source, if `name` has the path of the host's mirror
+    /// after the host, as clients of a mirror with a path ask for it.
+    pub(crate) fn source_name(&self, name: &str, host: &str) -> Option<String> {
+        let path = self.mapping.host_path(host);
+        let path = self.mapping.own_destination(&path).repository;
+        let repository = name.strip_prefix(&format!("{host}/{path}/"))?;
+        Some(format!("{host}/{repository}"))
     }
 
     /// Whether the source host of any repository is `host` or one of its aliases.
