@@ -95,12 +95,14 @@ fn a_miss_at_a_mirror_with_a_path_has_the_name_at_the_source() {
         "site.yaml",
         "apiVersion: landfall/v1\nkind: Site\nregistry: {address: 'r.test:5000', keepHost: true}\n",
     );
-    let server = landfall_serve(&place, &["--writable", "pushed", "--site", "site.yaml"]);
-    // as containerd asks with the settings of `render containerd`
-    let target = "/v2/quay.io/team/app/manifests/v1?ns=quay.io";
-    assert_eq!(get(&server.address, target).status, 404);
-    let misses = get(&server.address, "/misses.json").json();
-    assert_eq!(misses["misses"][0]["name"], "quay.io/team/app:v1");
+    for args in [&["--site", "site.yaml"][..], &[]] {
+        let server = landfall_serve(&place, &[&["--writable", "pushed"][..], args].concat());
+        // as containerd asks with the settings of `render containerd`
+        let target = "/v2/quay.io/team/app/manifests/v1?ns=quay.io";
+        assert_eq!(get(&server.address, target).status, 404);
+        let misses = get(&server.address, "/misses.json").json();
+        assert_eq!(misses["misses"][0]["name"], "quay.io/team/app:v1");
+    }
 }
 
 #[test]

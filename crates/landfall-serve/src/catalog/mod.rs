@@ -12,7 +12,9 @@ use crate::{BundleChanges, ServedBundle};
 use landfall_content::LockEntry;
 use landfall_item::{GeneratedFile, LockedItem, UrlFile, item_kinds};
 use landfall_model::report::{EntryCount, EntryKind};
-use landfall_model::{Descriptor, DestinationMap, Digest, alias_hosts, canonical_host};
+use landfall_model::{
+    Descriptor, DestinationMap, Digest, alias_hosts, canonical_host, host_component,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use self::chart_table::CHART_INDEX;
@@ -86,8 +88,9 @@ impl BundleCatalog {
     pub(crate) fn source_name(&self, name: &str, host: &str) -> Option<String> {
         let path = self.mapping.host_path(host);
         let path = self.mapping.own_destination(&path).repository;
-        let repository = name.strip_prefix(&format!("{host}/{path}/"))?;
-        Some(format!("{host}/{repository}"))
+        let mut paths = [path, host_component(host)].into_iter();
+        let below = |path: String| name.strip_prefix(&format!("{host}/{path}/"));
+        Some(format!("{host}/{}", paths.find_map(below)?))
     }
 
     /// Whether the source host of any repository is `host` or one of its aliases.
@@ -281,6 +284,11 @@ impl BundleCatalog {
         let host = canonical_host(&host);
         let mut names = vec![repository_of_host(host, name)];
         names.extend(alias_hosts(host).map(|other| repository_of_host(other, name)));
+        // the path of a mirror may be the host itself
+        let is_below = |host: &str| name.starts_with(&repository_of_host(host, ""));
+        if is_below(host) || alias_hosts(host).any(is_below) {
+            names.push(name.to_owned());
+        }
         // the name at the source wins over that of the destination of another image
         [&self.repositories, &self.by_host_and_destination]
             .into_iter()
@@ -484,6 +492,14 @@ mod tests {
             digest(&bundles, "pause", Some("registry.k8s.io"), "3.1"),
             of_older
         );
+        for (name, host, tag, found) in [
+            ("docker.io/library/nginx", "docker.io", "1.27", of_nginx),
+            ("registry.k8s.io/pause", "k8s.gcr.io", "3.10", of_pause),
+            ("docker.io/library/nginx", "quay.io", "1.27", None),
+        ] {
+            let by_path = digest(&bundles, name, Some(host), tag);
+            assert_eq!(by_path, found, "{name}, the path of a mirror of {host}");
+        }
     }
 
     #[test]
