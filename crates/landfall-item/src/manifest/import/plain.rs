@@ -101,9 +101,12 @@ fn in_columns(line: &str) -> Option<String> {
             .is_ok_and(|image| image.is_pinned())
     };
     let words: Vec<&str> = line.split_whitespace().collect();
+    // several images in one line are not columns
     match words[..] {
-        [image, _] if is_pinned(image) => Some(image.to_owned()),
-        [image, _, tag] if !is_pinned(image) => Some(format!("{image}:{tag}")),
+        [image, users] if is_pinned(image) && !is_pinned(users) => Some(image.to_owned()),
+        [image, to, tag] if !is_pinned(image) && to.contains('/') && !tag.contains('/') => {
+            Some(format!("{image}:{tag}"))
+        }
         _ => None,
     }
 }
@@ -121,6 +124,8 @@ mod tests {
             docker.io/rancher/k3s r.test/rancher/k3s v1.33.4-k3s1\n\
             - quay.io/a/b:1\n\
             docker pull quay.io/a/c:1\n\
+            nginx:1.27 redis:7\n\
+            nginx redis busybox\n\
             ubuntu latest 1 2\n";
         let imported = import("images-txt", text).unwrap();
         assert_eq!(
@@ -134,7 +139,7 @@ mod tests {
         );
         assert_eq!(imported.entries(), 6);
         assert_eq!(imported.notes.len(), 1, "{:?}", imported.notes);
-        assert_eq!(imported.not_imported.len(), 1);
+        assert_eq!(imported.not_imported.len(), 3);
     }
 
     #[test]
