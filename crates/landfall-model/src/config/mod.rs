@@ -11,11 +11,13 @@ use crate::document::{
     self, Diagnostic, ReadAll, SignatureRule, SourceText, YamlNode, read_all, read_text_input,
 };
 use crate::{
-    Consumer, DestinationMap, DestinationRules, Digest, Failure, TargetRegistry, upstream_host,
+    Consumer, DestinationMap, DestinationRules, Digest, Failure, TargetRegistry, is_dns_name,
+    split_port, upstream_host,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -250,7 +252,13 @@ fn upstreams_by_host(
         let host = upstream_host(&written);
         let has_half = upstream.client_cert.is_some() != upstream.client_key.is_some();
         let is_twice = by_host.insert(host.clone(), upstream).is_some();
-        let (message, help) = if is_twice {
+        let (message, help) = if !is_host(&host) {
+            (
+                format!("`{written}` in `upstreams` is not a host"),
+                "write the host as in URLs, with its port unless that is 443: `quay.io`, \
+                 `reg.example:5000`",
+            )
+        } else if is_twice {
             (
                 format!("`upstreams` has {host} twice"),
                 "write its settings below one key",
@@ -266,6 +274,17 @@ fn upstreams_by_host(
         return Err(Diagnostic::new(file, text, span, message, Some(help)));
     }
     Ok(by_host)
+}
+
+/// Whether `text` is `HOST` or `HOST:PORT`. A URL, a pattern or a name that is not ASCII never equals
+/// the host of a request.
+fn is_host(text: &str) -> bool {
+    let (host, port) = split_port(text);
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let is_ipv6 = bare.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
+    (is_ipv6 || is_dns_name(host)) && port.is_none_or(|port| port.parse::<u16>().is_ok())
 }
 
 /// Returns the mapping to `target`, by the rules of `site` if one is given.
@@ -525,6 +544,39 @@ upstreams:
             message.contains("a line feed (U+000A)") && message.lines().count() == 6,
             "{message}"
         );
+    }
+
+    #[test]
+    fn a_key_of_upstreams_is_a_host() {
+        let parse = |key: &str| {
+            let head = "apiVersion: landfall/v1\nkind: Site\nupstreams:\n";
+            Site::parse(
+                Path::new("site.yaml"),
+                &format!("{head}  \"{key}\": {{}}\n"),
+            )
+        };
+        for (key, host) in [
+            ("Quay.io:443", "quay.io"),
+            ("localhost:5000", "localhost:5000"),
+            ("127.0.0.1:5000", "127.0.0.1:5000"),
+            ("[fd00::1]:5000", "[fd00::1]:5000"),
+        ] {
+            let site = parse(key).unwrap();
+            assert_eq!(site.upstreams.keys().collect::<Vec<_>>(), [host]);
+        }
+        for key in [
+            "https://quay.io",
+            "quay.io/team",
+            "*.quay.io",
+            "quay.io:",
+            "quay.io:https",
+            "fd00::1",
+            "b\u{fc}cher.test",
+        ] {
+            let message = parse(key).unwrap_err().to_string();
+            let words = format!("error: `{key}` in `upstreams` is not a host");
+            assert!(message.contains(&words), "{message}");
+        }
     }
 
     #[test]
