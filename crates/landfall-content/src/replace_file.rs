@@ -181,8 +181,8 @@ pub fn is_written_in_place(path: &Path) -> bool {
 }
 
 /// Creates or replaces the regular file `to`, with mode and attributes of `from`, but not its
-/// owner. It is not synced to disk: a command may write thousands of these files, and can write them
-/// again.
+/// owner. It is not synced to disk: a command may write thousands of these files, and can write
+/// them again.
 ///
 /// # Errors
 /// If `to` is not a regular file, or one of the files cannot be accessed.

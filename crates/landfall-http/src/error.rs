@@ -237,8 +237,8 @@ pub fn host_port(url: &Url) -> String {
     )
 }
 
-/// Returns the host of a URL as references name it: with its port, unless that is the default of its
-/// scheme.
+/// Returns the host of a URL as references name it: with its port, unless that is the default of
+/// its scheme.
 pub fn host_of(url: &Url) -> &str {
     &url[Position::BeforeHost..Position::AfterPort]
 }

@@ -94,8 +94,8 @@ impl Transport {
                     .at(&hop.url)
                     .caused_by(error)
             })?;
-            // Without TLS, everything after the redirect could be read and changed on the way. Other
-            // schemes, such as that of an FTP mirror, cannot be requested.
+            // Without TLS, everything after the redirect could be read and changed on the way.
+            // Other schemes, such as that of an FTP mirror, cannot be requested.
             let is_allowed = match target.scheme() {
                 "https" => true,
                 "http" => hop.url.scheme() == "http",

@@ -305,7 +305,8 @@ fn system_roots() -> &'static RootCertStore {
     })
 }
 
-/// Reads the certificates that `SSL_CERT_FILE` and `SSL_CERT_DIR` name, or else those of the system.
+/// Reads the certificates that `SSL_CERT_FILE` and `SSL_CERT_DIR` name, or else those of the
+/// system.
 fn system_certificates() -> Vec<CertificateDer<'static>> {
     let mut found = rustls_native_certs::load_native_certs().certs;
     // read here too: the crate skips certificates after a byte order mark or without a line break

@@ -121,8 +121,8 @@ fn is_plain(builder: &AmazonS3Builder, key: AmazonS3ConfigKey) -> bool {
 // requests panic if a header or URL is not valid: an empty endpoint, a secret with a line break.
 
 /// Returns the variables whose names begin with `prefix`, with their names as keys of the builders.
-/// As for the tools of the clouds, an empty variable counts as unset. The line break at the end of a
-/// mounted secret is not a part of it.
+/// As for the tools of the clouds, an empty variable counts as unset. The line break at the end of
+/// a mounted secret is not a part of it.
 fn settings(
     environment: impl Iterator<Item = (OsString, OsString)>,
     prefix: &'static str,

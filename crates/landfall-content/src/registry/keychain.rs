@@ -68,8 +68,8 @@ impl Keychain {
                 Ok(text) => keychain
                     .files
                     .push(AuthFile::parse(&path.display().to_string(), &text)?),
-                // the home folder may be no folder (`HOME=/dev/null`), and container runtimes create
-                // a folder in place of a mounted file that does not exist
+                // the home folder may be no folder (`HOME=/dev/null`), and container runtimes
+                // create a folder in place of a mounted file that does not exist
                 Err(error)
                     if matches!(
                         error.kind(),
