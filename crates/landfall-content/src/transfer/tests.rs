@@ -357,6 +357,16 @@ async fn shorter_content_is_wrong_if_a_second_response_ends_at_the_same_byte() {
 }
 
 #[tokio::test]
+async fn a_connection_that_breaks_after_the_last_byte_is_no_failure() {
+    let sink = UnresumableSink::default();
+    let run = transfer(&[("hello world!", 11)], Arc::new(sink.clone())).await;
+    assert_eq!(run.result.unwrap(), TransferOutcome::Received(11));
+    assert_eq!(run.offsets, [0]);
+    let run = transfer(&[("hello_world!", 11); 2], Arc::new(sink)).await;
+    assert_eq!(run.result.unwrap_err().why.kind, ErrorKind::Invalid);
+}
+
+#[tokio::test]
 async fn attempts_of_the_sink_are_limited_and_a_part_that_is_not_found_is_final() {
     let whole = UnresumableSink {
         refuses: Arc::new(AtomicUsize::new(9)),
