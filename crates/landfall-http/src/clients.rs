@@ -40,6 +40,9 @@ impl Transport {
         let mut builder = reqwest::Client::builder()
             .tls_backend_preconfigured(tls)
             .http1_only()
+            // nginx sends values of several lines as they are configured, and clients must accept
+            // them (RFC 9112, 5.2)
+            .http1_allow_obsolete_multiline_headers_in_responses(true)
             // reqwest would read the proxy variables itself; `ProxyRules` decides instead
             .no_proxy()
             .redirect(Policy::none())

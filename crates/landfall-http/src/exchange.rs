@@ -493,6 +493,13 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_header_may_have_several_lines() {
+        let headers = "/next\r\nContent-Security-Policy: default-src 'self';\n  img-src *;\r\n\tx";
+        let response = response_after(Method::GET, "302 Found", headers).await;
+        assert_eq!(response.unwrap().status.as_u16(), 200);
+    }
+
+    #[tokio::test]
     async fn only_a_redirect_is_followed() {
         for first in [
             "300 Multiple Choices",
