@@ -11,7 +11,7 @@ use http::Uri;
 use landfall_http::{ByteStream, ErrorKind, HttpError, Transport};
 use landfall_model::redact_urls;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::azure::MicrosoftAzureBuilder;
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::multipart::MultipartStore;
 use object_store::signer::Signer;
@@ -92,9 +92,8 @@ pub(super) fn open(
             builder.with_http_connector(service).build().map(shared)
         }
         BucketProtocol::Azure => {
-            let builder = azure_settings()
-                .with_container_name(bucket)
-                .with_retry(retry);
+            let builder = azure_settings().map_err(|why| setting_error(location, why))?;
+            let builder = builder.with_container_name(bucket).with_retry(retry);
             builder.with_http_connector(service).build().map(shared)
         }
     };
@@ -154,6 +153,7 @@ fn checked_endpoint(builder: AmazonS3Builder) -> Result<AmazonS3Builder, String>
         AmazonS3ConfigKey::Endpoint,
         AmazonS3ConfigKey::S3Endpoint,
         AmazonS3ConfigKey::StsEndpoint,
+        AmazonS3ConfigKey::MetadataEndpoint,
     ] {
         check_endpoint(builder.get_config_value(&key))?;
     }
@@ -174,17 +174,24 @@ fn google_settings() -> Result<GoogleCloudStorageBuilder, String> {
     Ok(builder)
 }
 
-fn azure_settings() -> MicrosoftAzureBuilder {
+fn azure_settings() -> Result<MicrosoftAzureBuilder, String> {
     let mut builder = MicrosoftAzureBuilder::new();
     for (name, value) in settings(std::env::vars_os(), "AZURE_") {
         if let Ok(key) = name.parse() {
             builder = builder.with_config(key, value);
         }
     }
-    match non_empty_variable("IDENTITY_ENDPOINT") {
-        Some(endpoint) => builder.with_msi_endpoint(endpoint),
-        None => builder,
+    if let Some(endpoint) = non_empty_variable("IDENTITY_ENDPOINT") {
+        builder = builder.with_msi_endpoint(endpoint);
     }
+    for key in [
+        AzureConfigKey::Endpoint,
+        AzureConfigKey::AuthorityHost,
+        AzureConfigKey::MsiEndpoint,
+    ] {
+        check_endpoint(builder.get_config_value(&key))?;
+    }
+    Ok(builder)
 }
 
 /// Fails if an endpoint is not an http or https URL.
