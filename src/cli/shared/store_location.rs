@@ -82,7 +82,7 @@ impl Context {
     /// checking needs a request.
     pub(crate) fn has_store(&self) -> bool {
         self.store_location().is_ok_and(|place| match place {
-            StoreLocation::Folder(dir) => dir.join(LAYOUT_FILE).exists(),
+            StoreLocation::Folder(dir) => is_store(&dir),
             StoreLocation::Bucket(_) => true,
         })
     }
@@ -119,6 +119,11 @@ impl Context {
     }
 }
 
+/// Whether there is a store at `dir`.
+pub(crate) fn is_store(dir: &Path) -> bool {
+    dir.join(LAYOUT_FILE).exists()
+}
+
 /// Opens the store at `dir`, for verbs that only read it. Fails if there is none: if the path is
 /// mistyped, an empty store would be created, and everything would be reported as missing.
 pub(crate) fn open_existing(dir: &Path) -> Result<DiskStore, CliError> {
@@ -128,7 +133,7 @@ pub(crate) fn open_existing(dir: &Path) -> Result<DiskStore, CliError> {
 
 /// Fails if `dir` is not a store. Opening the folder would create an empty store in it.
 pub(crate) fn check_is_store(dir: &Path) -> Result<(), CliError> {
-    if dir.join(LAYOUT_FILE).exists() {
+    if is_store(dir) {
         return Ok(());
     }
     Err(CliError::usage(format!("{} is not a store", dir.display()))

@@ -8,7 +8,7 @@ use crate::cli::shared::listing::{count_kinds, failure_counts, success_counts};
 use crate::cli::shared::open_bundle::is_remote;
 use crate::cli::shared::output_file::check_folder;
 use crate::cli::shared::shard::{ShardFlag, part_prefix, report_shard};
-use crate::cli::shared::store_location::StoreLocation;
+use crate::cli::shared::store_location::{StoreLocation, is_store};
 use crate::cli::shared::{CliError, Context, VerbOutcome, VerbReport};
 use crate::client::{BundleOptions, PulledBundle};
 use crate::pull::ShardShare;
@@ -18,7 +18,7 @@ use landfall_content::store::DiskStore;
 use landfall_content::{BlobRead, BlobStore, EntryPart, present_blobs, unique_blobs};
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{ItemStatus, ReportItem, RunReport, count_of, markdown_block};
-use landfall_model::{LAYOUT_FILE, Shard, human_size, sum_sizes, today};
+use landfall_model::{Shard, human_size, sum_sizes, today};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -301,11 +301,7 @@ impl PullCommand {
 
 /// Opens the store in this folder, if there is one.
 fn existing_store(dir: &Path) -> Result<Option<DiskStore>, CliError> {
-    Ok(dir
-        .join(LAYOUT_FILE)
-        .exists()
-        .then(|| DiskStore::open(dir))
-        .transpose()?)
+    Ok(is_store(dir).then(|| DiskStore::open(dir)).transpose()?)
 }
 
 fn closing_line(report: &RunReport, shard: Shard, into: &str) -> String {
