@@ -166,6 +166,30 @@ fn a_push_to_a_full_disk_gets_507_and_leaves_its_room_to_others() {
 }
 
 #[test]
+fn a_bundle_that_cannot_be_begun_on_a_full_disk_leaves_no_file() {
+    if !need(&["unshare", "mount"]) {
+        return;
+    }
+    let rig = Rig::of(8);
+    rig.set_faults([]);
+    let script = format!(
+        "head -c 200000 /dev/zero > small/filler 2> /dev/null\n\
+         $LANDFALL pull --bundle small/b --store none --plain-http {} --progress none\n\
+         echo \"exit $?\"; ls -A small",
+        rig.up.address
+    );
+    let Some(printed) = on_small_disk(&rig.place, 100, &script) else {
+        return;
+    };
+    assert!(
+        printed.contains("exit 1\n") && printed.contains("filler"),
+        "{printed}"
+    );
+    // the message names `small/b.partial`, and a list of the folder would have it at its beginning
+    assert!(!printed.contains("\nb.partial"), "{printed}");
+}
+
+#[test]
 fn a_full_disk_leaves_the_old_bundle_and_no_partial_one() {
     if !need(&["unshare", "mount"]) {
         return;

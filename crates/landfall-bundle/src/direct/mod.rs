@@ -19,7 +19,7 @@ use self::journal::DirectJournal;
 use crate::error::BundleError;
 use crate::format::contents::{ContentsIndex, PackOptions};
 use crate::format::hash::FrameRecord;
-use crate::format::names::FRONT_LEN;
+use crate::format::names::{FRONT_LEN, partial_path};
 use crate::format::stored::{CHUNK, ContentForm, StoredReader, stored_len};
 use crate::format::{frame, header};
 use crate::plan::{ContentSource, PackPlan, PlannedEntry};
@@ -176,14 +176,29 @@ impl DirectBundle {
         signer: Option<Arc<Signer>>,
         progress: &dyn Progress,
     ) -> Result<DirectStart, BundleError> {
+        let partial = partial_path(out);
+        let is_new = !partial.exists() && !work_folder(&partial).exists();
+        let begun = DirectBundle::begin_or_resume(plan, store, out, options, signer, progress);
+        if is_new && begun.is_err() {
+            discard(out);
+        }
+        begun
+    }
+
+    fn begin_or_resume(
+        plan: Arc<PackPlan>,
+        store: Option<DiskStore>,
+        out: &Path,
+        options: PackOptions,
+        signer: Option<Arc<Signer>>,
+        progress: &dyn Progress,
+    ) -> Result<DirectStart, BundleError> {
         let index = IndexBuilder::new(&plan, options);
         index.check_size(out, &Limits::default())?;
         let mut contents = index.contents;
         let (path, mut file) = claim(out)?;
         let work = work_folder(&path);
         let failed = BundleError::write(&path);
-        // whether no earlier run has left anything to resume
-        let is_new = !work.exists() && file.metadata().is_ok_and(|found| found.len() == 0);
         let old = Bundle::open(out).ok();
         // the bundle may be complete already, from a run that was killed after publishing it
         if let Some(old) = &old
@@ -267,14 +282,19 @@ impl DirectBundle {
             signer,
         };
         // before the first byte is fetched
-        if let Err(error) = state.check_room() {
-            if is_new {
-                state.discard();
-            }
-            return Err(error);
-        }
+        state.check_room()?;
         state.recover();
         Ok(DirectStart::Incomplete(DirectBundle(Arc::new(state))))
+    }
+}
+
+/// Removes the files of a bundle that could not be begun, unless another process writes it. Files
+/// that cannot be removed do no harm.
+fn discard(out: &Path) {
+    if let Ok((path, locked)) = claim(out)
+        && locked.metadata().is_ok_and(|found| found.len() == 0)
+    {
+        let _ = clear_work(&path).and_then(|()| fs::remove_file(&path));
     }
 }
 
@@ -290,16 +310,6 @@ fn has_same_plan(one: &ContentsIndex, other: &ContentsIndex) -> bool {
 }
 
 impl DirectState {
-    /// Removes the files of a bundle of which nothing was written. Files that cannot be removed do
-    /// no harm.
-    fn discard(self) {
-        // only the locked file stays open, as in `UnpublishedBundle::publish`
-        let (path, locked) = (self.path.clone(), self.file.clone());
-        drop(self);
-        let _ = clear_work(&path).and_then(|()| fs::remove_file(&path));
-        drop(locked);
-    }
-
     /// Fails if the disk has less free space than the rest of the bundle may need. The largest
     /// compressed entry counts twice, because it can be in the spool and in the file at once.
     fn check_room(&self) -> Result<(), BundleError> {
