@@ -190,6 +190,31 @@ fn a_bundle_that_cannot_be_begun_on_a_full_disk_leaves_no_file() {
 }
 
 #[test]
+fn errors_of_a_full_disk_do_not_name_temporary_files() {
+    if !need(&["unshare", "mount"]) {
+        return;
+    }
+    let rig = Rig::of(8);
+    let script = "head -c 200000 /dev/zero > small/filler 2> /dev/null\n\
+         for args in 'pull --store small/store' 'ls landfall.lock --report small/report.json'; do\n\
+         $LANDFALL $args --progress none > /dev/null; echo \"exit $?\"; done";
+    let Some(printed) = on_small_disk(&rig.place, 100, script) else {
+        return;
+    };
+    assert_eq!(
+        printed
+            .matches("No space left on device (os error 28)")
+            .count(),
+        2,
+        "{printed}"
+    );
+    assert!(
+        !printed.contains(".tmp") && !printed.contains(".landfall-"),
+        "{printed}"
+    );
+}
+
+#[test]
 fn a_full_disk_leaves_the_old_bundle_and_no_partial_one() {
     if !need(&["unshare", "mount"]) {
         return;

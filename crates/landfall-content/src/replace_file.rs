@@ -91,8 +91,9 @@ pub fn check_unchanged(path: &Path, is_old: impl Fn(&[u8]) -> bool) -> io::Resul
 pub fn create_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let path = link_target(path)?;
     let folder = parent_folder(&path);
-    let mut file = temporary_file_in(folder)?;
-    file.write_all(content)?;
+    let file = temporary_file_in(folder)?;
+    // not to `file` itself, whose errors contain its random name
+    file.as_file().write_all(content)?;
     file.as_file().sync_all()?;
     file.persist_noclobber(&path)
         // `persist_noclobber` fails if the file exists by now
@@ -198,8 +199,8 @@ pub fn write_file_like(from: &Path, to: &Path, content: &[u8]) -> io::Result<()>
 
 /// Creates a private temporary file with this content next to `path`.
 fn private_file(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
-    let mut file = private_file_in(parent_folder(path))?;
-    file.write_all(content)?;
+    let file = private_file_in(parent_folder(path))?;
+    file.as_file().write_all(content)?;
     Ok(file)
 }
 

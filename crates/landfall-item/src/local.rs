@@ -43,16 +43,16 @@ impl LocalPlace {
             if disk.has(&digest, size).map_err(not_stored)? {
                 return Ok((digest, size));
             }
-            let copy = disk.temporary_file().map_err(not_stored)?;
-            let mut copy = HashedStream::new(copy, Algorithm::Sha256);
+            let file = disk.temporary_file().map_err(not_stored)?;
+            let mut copy = HashedStream::new(file.as_file(), Algorithm::Sha256);
             io::copy(&mut content, &mut copy).map_err(not_stored)?;
-            let (copy, copied) = copy.finish();
+            let (_, copied) = copy.finish();
             if copied != digest {
                 return Err(ResolveError::local(format!(
                     "{path} changed while it was read; lock again"
                 )));
             }
-            disk.adopt(copy, &digest).map_err(not_stored)?;
+            disk.adopt(file, &digest).map_err(not_stored)?;
             Ok((digest, size))
         });
         storing.await?

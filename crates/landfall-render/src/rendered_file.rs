@@ -188,8 +188,8 @@ fn write_file(path: &Path, file: &RenderedFile) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
     // a rename would replace a device or a link by a plain file
     landfall_content::refuse_special(path)?;
-    let mut written = landfall_content::private_file_in(folder)?;
-    written.write_all(file.text.as_bytes())?;
+    let written = landfall_content::private_file_in(folder)?;
+    written.as_file().write_all(file.text.as_bytes())?;
     landfall_content::publish_file(written, path, Some(file.mode))?;
     landfall_content::sync_folder(folder)
 }

@@ -358,8 +358,10 @@ impl DiskStore {
     /// # Errors
     /// If it cannot be written.
     pub fn put_file(&self, path: &Path, content: &[u8]) -> Result<(), WriteError> {
-        let mut file = self.temporary_file()?;
-        file.write_all(content)
+        let file = self.temporary_file()?;
+        // not to `file` itself, whose errors contain its random name
+        let written = file.as_file().write_all(content);
+        written
             .and_then(|()| self.sync(file.as_file()))
             .map_err(io("write", path))?;
         DiskStore::rename(file, path).map(drop)

@@ -268,7 +268,7 @@ async fn download_once(
     let length: Option<u64> = response
         .header("content-length")
         .and_then(|length| length.parse().ok());
-    let mut temporary = resolver
+    let temporary = resolver
         .disk
         .temporary_file()
         .map_err(|error| local(error.to_string()))?;
@@ -293,6 +293,7 @@ async fn download_once(
         }
         size += bytes.len() as u64;
         temporary
+            .as_file()
             .write_all(&bytes)
             .map_err(|error| local(format!("cannot write to the store: {error}")))?;
         resolver.progress.bytes(bytes.len() as u64);

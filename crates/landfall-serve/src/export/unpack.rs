@@ -164,7 +164,7 @@ impl<R: Read> UnpackedMember<R> {
         let folder = parent_folder(path);
         fs::create_dir_all(folder)?;
         let mut temporary = private_file_in(folder)?;
-        let size = io::copy(&mut self.content, &mut temporary)?;
+        let size = io::copy(&mut self.content, &mut temporary.as_file())?;
         // the archive has no digests of its members, so the content itself is compared
         temporary.as_file_mut().rewind()?;
         if is_up_to_date(temporary.as_file_mut(), size, path, self.mode)? {
