@@ -48,6 +48,13 @@ fn headers_for_another_host(headers: &HeaderMap) -> HeaderMap {
         .collect()
 }
 
+/// Whether a redirect leads from plain http to https at the same host, which has got the secrets of
+/// the request already.
+fn is_upgrade(from: &Url, to: &Url) -> bool {
+    let has_usual_port = |url: &Url, scheme: &str| url.scheme() == scheme && url.port().is_none();
+    has_usual_port(from, "http") && has_usual_port(to, "https") && from.host() == to.host()
+}
+
 /// A request that may be sent now: it has a slot of its host.
 struct Exchange<'a> {
     request: &'a HttpRequest,
@@ -63,9 +70,9 @@ struct Exchange<'a> {
 }
 
 impl Transport {
-    /// Sends `request` once and follows redirects: for GET and HEAD all of them, for other methods
-    /// those that keep the method (307 and 308). A `Location` with another status, such as 304, is
-    /// not that of the content. `attempt` counts from 1, for the log.
+    /// Sends `request` once and follows redirects: all of them for GET, HEAD and requests whose
+    /// `keeps_method` is set, and 307 and 308 for others. A `Location` with another status, such as
+    /// 304, is not that of the content. `attempt` counts from 1, for the log.
     pub(super) async fn follow(
         &self,
         request: &HttpRequest,
@@ -78,7 +85,9 @@ impl Transport {
                 .send_once(&hop, named_by.as_deref().map(NamedBy), attempt)
                 .await?;
             let is_followed = match response.status.as_u16() {
-                300..=303 => matches!(hop.method, Method::GET | Method::HEAD),
+                300..=303 => {
+                    request.keeps_method || matches!(hop.method, Method::GET | Method::HEAD)
+                }
                 307 | 308 => true,
                 _ => false,
             };
@@ -110,7 +119,9 @@ impl Transport {
                 );
                 return Err(HttpError::new(ErrorKind::Invalid, words).at(&hop.url));
             }
-            if target.origin() != hop.url.origin() {
+            let is_same_host = target.origin() == hop.url.origin()
+                || (request.secret && is_upgrade(&hop.url, &target));
+            if !is_same_host {
                 if request.secret {
                     let words = format!(
                         "it redirects to another host, {}, which must not get the secret; refused",
@@ -383,6 +394,9 @@ pub struct HttpRequest {
     /// Whether a header or the body contains a secret for this host only. A redirect to another
     /// origin is then an error.
     pub secret: bool,
+    /// Whether redirects with status 301, 302 or 303 are followed for all methods, not only for GET
+    /// and HEAD.
+    pub keeps_method: bool,
     /// `Authorization` for other origins that a redirect may lead to.
     pub elsewhere: Vec<(Origin, String)>,
 }
@@ -407,6 +421,7 @@ impl HttpRequest {
             origin: None,
             named_by: None,
             secret: false,
+            keeps_method: false,
             elsewhere: Vec::new(),
         }
     }
@@ -516,5 +531,21 @@ mod tests {
             final_status(Method::POST, "308 Permanent Redirect").await,
             200
         );
+    }
+
+    #[test]
+    fn only_https_of_the_same_host_is_an_upgrade() {
+        let url = |text: &str| text.parse::<Url>().unwrap();
+        let from = url("http://git.test/a");
+        assert!(is_upgrade(&from, &url("https://git.test/b")));
+        for other in [
+            "http://git.test/b",
+            "https://git.test:444/b",
+            "https://x.test/",
+        ] {
+            assert!(!is_upgrade(&from, &url(other)), "{other}");
+        }
+        let with_port = url("http://git.test:3000/a");
+        assert!(!is_upgrade(&with_port, &url("https://git.test/")));
     }
 }

@@ -372,6 +372,46 @@ fn an_upload_is_repeated_after_its_url_has_expired() {
     assert_eq!(storage.count("PUT", "/lfs/"), 3);
 }
 
+/// Before, only 307 and 308 were followed. GitHub sends 301 for a repository that was renamed, and
+/// many servers from http to https.
+#[test]
+fn redirected_requests_for_large_files_keep_their_method() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let large = sample(&server);
+    large
+        .iter()
+        .for_each(|content| server.add_large_file(content));
+    let site = GitServer::new().unwrap();
+    site.create("team/media.git");
+    let redirecting = |server: &GitServer| {
+        let address = server.address.clone();
+        ReverseProxy::new("", move |request| {
+            let location = format!("http://{address}{}", request.target);
+            ProxyAction::Answer(301, vec![("Location".into(), location)], String::new())
+        })
+    };
+    let (former, storage) = (redirecting(&server), redirecting(&site));
+    site.set(GitServerBehavior {
+        large_file_host: Some(storage.address.clone()),
+        ..GitServerBehavior::default()
+    });
+    let place = Place::new();
+    let lfs = format!("http://{}/team/media.git/info/lfs", former.address);
+    let more = format!("ref: main, lfs: \"{lfs}\"");
+    place.write("m.yaml", manifest(&server.url("team/media.git"), &more));
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    let to = site.url("");
+    place.ok(&["push", "--git-to", &to, "--plain-http", &storage.address]);
+    assert!(former.count("POST", "/objects/batch") > 0);
+    for content in &large[..2] {
+        let name = format!("repos/lfs/{}", Digest::sha256(content).hex());
+        assert!(std::fs::read(site.place.path(name)).unwrap() == *content);
+    }
+}
+
 #[test]
 fn answers_that_break_off_are_requested_again() {
     let Some(server) = GitServer::new() else {

@@ -273,6 +273,9 @@ struct BatchObject {
     oid: String,
     #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     actions: BatchActions,
+    /// The name of `actions` in the first version of the batch API, which git-lfs still reads.
+    #[serde(default, rename = "_links", deserialize_with = "lenient")]
+    links: Option<BatchActions>,
     error: Option<BatchError>,
 }
 
@@ -386,6 +389,8 @@ async fn send_batch(
         .header(ACCEPT, LFS_MEDIA_TYPE)
         .header(CONTENT_TYPE, LFS_MEDIA_TYPE);
     request.body = RequestBody::Bytes(Bytes::from(message.to_string()));
+    // as by git-lfs: servers send 301 for renamed repositories, and from http to https
+    request.keeps_method = true;
     let receive = async || {
         let response = send_with_account(sessions, &request, fault.as_ref()).await?;
         let response = expect_success(response).await?;
@@ -444,6 +449,11 @@ impl BatchAnswer {
                 let message: String = message.chars().take(200).collect();
                 fails(kind, &message.escape_debug().to_string())
             }
+            Some(BatchObject {
+                actions,
+                links: Some(links),
+                ..
+            }) if actions.download.is_none() && actions.upload.is_none() => Ok(links),
             Some(BatchObject { actions, .. }) => Ok(actions),
         }
     }
@@ -479,6 +489,7 @@ impl LfsAction {
         };
         // the URL comes from an answer, not from the user
         request.named_by = Some(server.to_owned());
+        request.keeps_method = true;
         for (name, value) in headers {
             request = request.header(name, value);
         }
@@ -505,6 +516,26 @@ mod tests {
         assert_eq!(header, [("B".to_owned(), "b".to_owned())].into());
         for null in [r#"{"objects": null}"#, "{}"] {
             assert!(read(null).unwrap().objects.is_empty());
+        }
+    }
+
+    #[test]
+    fn actions_may_have_their_first_name() {
+        let hex = "a".repeat(64);
+        let digest: Digest = format!("sha256:{hex}").parse().unwrap();
+        let server = LfsServer::of_repository("https://git.test/a");
+        let old = r#""_links": {"self": 1, "upload": {"href": "old"}}"#;
+        let new = r#""actions": {"upload": {"href": "new"}}"#;
+        for (actions, expected) in [
+            (old.to_owned(), Some("old")),
+            (format!(r#"{old}, "actions": {{}}"#), Some("old")),
+            (format!("{old}, {new}"), Some("new")),
+            (r#""_links": []"#.to_owned(), None),
+        ] {
+            let text = format!(r#"{{"objects": [{{"oid": "{hex}", {actions}}}]}}"#);
+            let answer: BatchAnswer = serde_json::from_str(&text).unwrap();
+            let upload = answer.actions(&server, &digest).unwrap().upload.as_ref();
+            assert_eq!(upload.map(|action| &*action.href), expected, "{text}");
         }
     }
 }
