@@ -283,6 +283,33 @@ fn all_errors_in_manifests_are_reported_at_once() {
     );
 }
 
+/// Before, the error had all bytes of a key whose line breaks were missing.
+#[test]
+fn the_error_for_a_damaged_key_does_not_contain_the_key() {
+    let place = Place::new();
+    place.write("l.lock", "version: 1\n");
+    place.ok(&["pull", "--lock", "l.lock"]);
+    let made = rcgen::generate_simple_self_signed(["r.test".to_owned()]).unwrap();
+    place.write("cert.pem", made.cert.pem());
+    let key = made.signing_key.serialize_pem();
+    place.write("key.pem", key.replace(['\r', '\n'], " "));
+    place.write(
+        "site.yaml",
+        "apiVersion: landfall/v1\nkind: Site\n\
+         registry: {address: r.test, clientCert: cert.pem, clientKey: key.pem}\n",
+    );
+    let (exit, message) = run(&place, &["push", "--lock", "l.lock", "--site", "site.yaml"]);
+    assert_eq!(exit, Some(2), "{message}");
+    assert!(
+        message.contains("key.pem: a block in PEM form is damaged"),
+        "{message}"
+    );
+    // neither as text nor as numbers
+    let line = key.lines().nth(1).unwrap();
+    let numbers: Vec<String> = line.bytes().take(9).map(|byte| byte.to_string()).collect();
+    assert!(!message.contains(line) && !message.contains(&numbers.join(", ")));
+}
+
 /// If a certificate file is missing, the error of `push` and `render` names the file, and the key
 /// in the site that refers to the file, such as `registry.ca`.
 #[test]

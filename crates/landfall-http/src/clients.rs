@@ -237,11 +237,19 @@ fn named_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsEr
 /// Reads all certificates in a PEM file.
 ///
 /// # Errors
-/// If the file cannot be read, or a section of it is damaged.
-pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, pem::Error> {
-    let sections = pem_sections(&std::fs::read(path).map_err(pem::Error::Io)?);
-    CertificateDer::pem_slice_iter(&sections).collect()
+/// If the file cannot be read, or a section of it is damaged. The error is a message without the
+/// name of the file.
+pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let sections = pem_sections(&std::fs::read(path).map_err(|error| error.to_string())?);
+    let certificates = CertificateDer::pem_slice_iter(&sections);
+    let read: Result<_, pem::Error> = certificates.collect();
+    read.map_err(|_| DAMAGED.to_owned())
 }
+
+/// Why a PEM file cannot be read. The error of the library has the bytes of a line, which can be a
+/// whole private key.
+const DAMAGED: &str = "a block in PEM form is damaged: its first line must be `-----BEGIN …-----`, \
+                       its last line `-----END …-----`, and all between them base64";
 
 /// Reads the private key in a PEM file.
 ///
@@ -258,7 +266,7 @@ pub fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
         }
         match error {
             pem::Error::NoItemsFound => "it contains no private key in PEM form".into(),
-            error => error.to_string(),
+            _ => DAMAGED.into(),
         }
     })
 }
