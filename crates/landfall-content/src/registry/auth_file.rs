@@ -10,6 +10,7 @@ use landfall_model::{Failure, canonical_host, from_json};
 use landfall_os::home_folder;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::error::Category;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -75,7 +76,15 @@ impl AuthFile {
             // an empty file or variable counts as one without entries
             "" => AuthConfig::default(),
             text => from_json(text.as_bytes()).map_err(|error| {
-                Failure::usage(format!("{name} is not a valid auth file: {error}"))
+                let why = match error.classify() {
+                    // the error's own text has the value, which may be a secret
+                    Category::Data => {
+                        let (line, column) = (error.line(), error.column());
+                        format!("a value has another type at line {line} column {column}")
+                    }
+                    _ => error.to_string(),
+                };
+                Failure::usage(format!("{name} is not a valid auth file: {why}"))
             })?,
         };
         config.auths = with_normal_keys(config.auths, |entry| {
@@ -356,6 +365,22 @@ fn sorted(folder: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_contain_no_secret() {
+        for text in [
+            r#"{"auths": {"reg.test": "secret"}}"#,
+            r#"{"auths": {"reg.test": {"auth": ["secret"]}}}"#,
+            r#"{"auths": {"reg.test": {"auth": "secret" 1}}}"#,
+        ] {
+            let error = AuthFile::parse("a.json", text).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+            assert!(
+                error.contains("not a valid auth file") && error.contains("line 1"),
+                "{error}"
+            );
+        }
+    }
 
     #[test]
     fn certificates_are_read_by_host() {
