@@ -5,6 +5,7 @@ use super::{locked, manifest, output};
 use crate::support::git::{GitServer, GitServerBehavior, history};
 use crate::support::{Place, landfall_serve};
 use base64::Engine as _;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
 
 /// A server with a repository of 300 commits, and a place with a manifest that lists it.
@@ -386,4 +387,28 @@ fn a_history_of_10_000_commits_is_carried_and_served() {
     place.ok(&["pack", "-o", "delta.tar.zst", "--since", "b.tar.zst"]);
     let size = |name: &str| std::fs::metadata(place.path(name)).unwrap().len();
     assert!(size("delta.tar.zst") < size("b.tar.zst") / 10);
+}
+
+/// Before, only `pre-receive hook declined` was reported. GitLab and GitHub say the reason beside
+/// the report.
+#[test]
+fn the_words_of_a_hook_that_declines_a_push_are_reported() {
+    let Some((_server, place)) = sample("ref: main") else {
+        return;
+    };
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    let site = GitServer::new().unwrap();
+    let hooks = site.create("team/platform.git").join("hooks");
+    std::fs::create_dir_all(&hooks).unwrap();
+    let hook = hooks.join("pre-receive");
+    let script = "#!/bin/sh\necho GitLab: main is protected >&2\nexit 1\n";
+    std::fs::write(&hook, script).unwrap();
+    std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let report = place.json(1, &["push", "--git-to", &site.url("")]);
+    let reason = report["items"][0]["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("declined; GitLab: main is protected"),
+        "{reason}"
+    );
 }

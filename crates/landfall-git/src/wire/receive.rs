@@ -4,6 +4,7 @@
 use super::{Packet, Packets, is_whole_advertisement, push_data, push_flush};
 use crate::GitError;
 use crate::object::{ObjectId, is_ref_name};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The first message of a server for a push.
@@ -77,12 +78,12 @@ impl ReceiveAdvertisement {
     /// sent.
     pub fn push_head(&self, updates: &[RefUpdate], shallow: &[ObjectId]) -> Vec<u8> {
         let mut capabilities = "report-status agent=landfall".to_owned();
-        if self.has("ofs-delta") {
-            capabilities.push_str(" ofs-delta");
-        }
-        // all changes or none, if the server supports this
-        if self.has("atomic") {
-            capabilities.push_str(" atomic");
+        // `atomic`: all changes or none; bands: also what hooks say, without progress (`quiet`)
+        for wanted in ["ofs-delta", "atomic", "side-band-64k", "quiet"] {
+            if self.has(wanted) {
+                capabilities.push(' ');
+                capabilities.push_str(wanted);
+            }
         }
         let mut head = Vec::new();
         for id in shallow {
@@ -106,15 +107,16 @@ impl ReceiveAdvertisement {
 /// If the server could not unpack the pack, refused a change or does not confirm it, or the message
 /// is not a report.
 pub fn check_report(message: &[u8], updates: &[RefUpdate]) -> Result<(), GitError> {
+    let (report, words) = without_bands(message)?;
     let mut is_unpacked = false;
     let mut confirmed = BTreeSet::new();
-    for packet in Packets::new(message) {
+    for packet in Packets::new(&report) {
         let packet = packet?;
         let line = packet.line().unwrap_or_default();
         if line == "unpack ok" {
             is_unpacked = true;
         } else if line.starts_with("unpack ") || line.starts_with("ng ") {
-            return Err(super::remote_error(line.as_bytes()));
+            return Err(refusal(line, &words));
         } else if let Some(name) = line.strip_prefix("ok ") {
             confirmed.insert(name);
         }
@@ -129,6 +131,39 @@ pub fn check_report(message: &[u8], updates: &[RefUpdate]) -> Result<(), GitErro
             "the server did not report the result of the push of {name}"
         ))),
     }
+}
+
+/// The report in the answer to a push, and what the server says beside it.
+fn without_bands(message: &[u8]) -> Result<(Cow<'_, [u8]>, Vec<u8>), GitError> {
+    /// More words are not shown.
+    const MAX_WORDS: usize = 4096;
+    let mut report = Vec::new();
+    let mut words = Vec::new();
+    for packet in Packets::new(message) {
+        match packet? {
+            Packet::Data([1, data @ ..]) => report.extend_from_slice(data),
+            Packet::Data([2, data @ ..]) if words.len() < MAX_WORDS => {
+                words.extend_from_slice(data);
+            }
+            Packet::Data([2, ..]) => {}
+            Packet::Data([3, data @ ..]) => return Err(super::remote_error(data)),
+            // without bands, the message is the report
+            Packet::Data(_) => return Ok((message.into(), words)),
+            Packet::Flush | Packet::Delimiter | Packet::ResponseEnd => {}
+        }
+    }
+    Ok((report.into(), words))
+}
+
+/// A refusal: the line of the report, and the words of the server, such as those of a hook. The
+/// report itself says only that a hook declined the push.
+fn refusal(line: &str, words: &[u8]) -> GitError {
+    let words = String::from_utf8_lossy(words);
+    let words = words.split(['\n', '\r']).map(str::trim);
+    // without empty lines and ornaments
+    let words = words.filter(|line| line.contains(char::is_alphanumeric));
+    let lines: Vec<&str> = std::iter::once(line).chain(words).collect();
+    super::remote_error(lines.join("; ").as_bytes())
 }
 
 #[cfg(test)]
@@ -227,5 +262,38 @@ mod tests {
         for count in 0..done.len() {
             assert!(report(&done[..count]).is_err(), "{count}");
         }
+    }
+
+    #[test]
+    fn a_report_may_be_in_bands_with_the_words_of_the_server() {
+        let updates = [RefUpdate {
+            name: "refs/heads/a".into(),
+            old: None,
+            new: ID.parse().unwrap(),
+        }];
+        let result = |last: &str| {
+            let mut report = Vec::new();
+            push_text(&mut report, "unpack ok");
+            push_text(&mut report, last);
+            push_flush(&mut report);
+            let mut message = Vec::new();
+            let (first, second) = report.split_at(7);
+            for (band, data) in [
+                (2, &b"=====\n\nGitLab: You are not"[..]),
+                (1, first),
+                (2, &b" allowed\n"[..]),
+                (1, second),
+            ] {
+                push_data(&mut message, &[&[band][..], data].concat());
+            }
+            push_flush(&mut message);
+            check_report(&message, &updates)
+        };
+        assert!(result("ok refs/heads/a").is_ok());
+        let refused = result("ng refs/heads/a declined").unwrap_err().to_string();
+        let expected = "ng refs/heads/a declined; GitLab: You are not allowed";
+        assert!(refused.ends_with(expected), "{refused}");
+        let failed = check_report(b"000a\x03ended0000", &updates).unwrap_err();
+        assert!(failed.to_string().contains("ended"), "{failed}");
     }
 }
