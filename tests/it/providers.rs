@@ -350,6 +350,28 @@ fn hostile_registries_and_packages_are_refused() {
     );
 }
 
+/// Before, such a version was refused. `tofu init` does not read the list.
+#[test]
+fn a_registry_may_list_no_platforms() {
+    let up = Providers::new();
+    let versions = up.files.root().join("v1/providers/acme/random/versions");
+    let text = r#"{"versions": [{"version": "1.0.0", "platforms": []}]}"#;
+    std::fs::write(versions, text).unwrap();
+    let entry = format!("source: {HOST}/acme/random, version: 1.0.0");
+    up.manifest(&format!("{entry}, platforms: [linux_amd64]"));
+    up.lock(0, &[]);
+    let locked = up.locked().to_string();
+    assert!(locked.contains("linux_amd64"), "{locked}");
+    for (more, why) in [
+        ("", "lists no platform"),
+        (", platforms: [plan9_arm]", "404"),
+    ] {
+        up.manifest(&format!("{entry}{more}"));
+        let report = up.lock(1, &["--lock", "other.lock"]).to_string();
+        assert!(report.contains(why), "{more}: {report}");
+    }
+}
+
 #[test]
 fn several_lock_files_may_name_the_same_version() {
     let up = Providers::new();

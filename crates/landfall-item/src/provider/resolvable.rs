@@ -159,7 +159,7 @@ pub struct ProviderRequest {
 
 impl ProviderRequest {
     /// Those of `platforms` that the registry must have.
-    fn required_platforms(&self) -> Vec<&ProviderPlatform> {
+    pub(super) fn required_platforms(&self) -> Vec<&ProviderPlatform> {
         let platforms = self.platforms.iter();
         platforms
             .filter(|one| !self.optional.contains(one))

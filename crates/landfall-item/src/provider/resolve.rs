@@ -32,8 +32,15 @@ pub(super) async fn resolve(
     let offered = versions
         .remove(&name.version)
         .ok_or_else(ResolveError::gone)?;
+    let required = request.required_platforms();
+    // `tofu init` does not read this list, and some registries leave it empty
+    let platforms: Vec<ProviderPlatform> = if offered.is_empty() && !required.is_empty() {
+        required.into_iter().cloned().collect()
+    } else {
+        chosen_platforms(request, &offered)?
+    };
     let mut packages = Vec::new();
-    for platform in chosen_platforms(request, &offered)? {
+    for platform in platforms {
         let found = package(resolver, &registry, request, &platform, old).await;
         packages.push(found.map_err(|error| error.about(&platform.to_string()))?);
     }
@@ -47,7 +54,8 @@ pub(super) async fn resolve(
     Ok(provider)
 }
 
-/// Checks that the registry has the version for the requested platforms.
+/// Checks that the registry lists the version for the requested platforms. A version that an update
+/// would select must have such a list: without it, the version may be incomplete.
 pub(super) async fn check_platforms(
     resolver: &Resolver,
     request: &ProviderRequest,
