@@ -311,7 +311,7 @@ fn hostile_registries_and_packages_are_refused() {
         ),
         (
             "2.1.1",
-            json!({"download_url": format!("http://{HOST}/{file}"), "shasum": shasum}),
+            json!({"download_url": format!("http://other.test/{file}"), "shasum": shasum}),
         ),
         (
             "2.1.2",

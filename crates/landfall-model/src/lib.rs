@@ -60,6 +60,7 @@ pub use crate::chart_version::{ChartVersion, ChartVersionRange};
 pub use crate::consumer::{Consumer, KUBESPRAY_REGISTRIES, path_prefix};
 pub use crate::destination::{
     Destination, DestinationMap, DestinationRules, TargetRegistry, has_userinfo, host_component,
+    keeping_https,
 };
 pub use crate::digest::{Algorithm, Digest, DigestError, Hasher, hex, unhex};
 pub use crate::failure::{Exit, Failure, FailureParts, RunStatus, TransferSide};

@@ -8,7 +8,7 @@ use super::metadata::plain;
 use super::name::{ChartName, bare};
 use crate::resolver::{ResolveError, Resolver};
 use landfall_model::document::nearest;
-use landfall_model::{Digest, document, has_userinfo};
+use landfall_model::{Digest, document, has_userinfo, keeping_https};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_yaml::Value;
@@ -327,6 +327,7 @@ fn archive_url(repository: &str, text: &str) -> Result<Url, String> {
         .parse()
         .map_err(|_| invalid_url())?;
     let url = base.join(text).map_err(|_| invalid_url())?;
+    let url = keeping_https(&base, url);
     if text.trim().is_empty()
         || !matches!(url.scheme(), "http" | "https" | "oci")
         || !url.has_host()
@@ -437,9 +438,12 @@ mod tests {
             "'ftp://h/x'",
             "'https://u:p@h/x'",
             "",
-            "'http://h/x'",
+            "'http://other/x'",
         ] {
             assert!(location(bad, &hex).is_err(), "{bad}");
+        }
+        for behind_proxy in ["'http://h/x'", "'http://h:8080/x'"] {
+            assert_eq!(url(behind_proxy), "https://h:8443/x");
         }
         for digest in [
             hex.to_uppercase(),

@@ -6,7 +6,7 @@
 
 use super::address::{ProviderAddress, ProviderName, ProviderPlatform};
 use crate::resolver::{ResolveError, Resolver};
-use landfall_model::{Digest, from_json, has_userinfo};
+use landfall_model::{Digest, from_json, has_userinfo, keeping_https};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -157,10 +157,12 @@ async fn document<T: DeserializeOwned>(
 }
 
 /// Resolves `text`, a URL in the document at `base`. Rejects a URL with credentials, a scheme other
-/// than http and https, and http if `base` is https.
+/// than http and https, and http of another host if `base` is https.
 fn joined(base: &str, text: &str) -> Result<Url, ResolveError> {
     let from = Url::parse(base).ok();
-    let url = from.as_ref().and_then(|from| from.join(text).ok());
+    let url = from
+        .as_ref()
+        .and_then(|from| Some(keeping_https(from, from.join(text).ok()?)));
     let is_secure = |url: &Url| {
         let is_secure = from.as_ref().is_some_and(|from| from.scheme() == "https");
         let is_downgrade = is_secure && url.scheme() == "http";
@@ -208,8 +210,9 @@ mod tests {
         assert_eq!(at("/v2/").unwrap(), "https://h/v2/");
         assert_eq!(at("b.zip").unwrap(), "https://h/v1/b.zip");
         assert_eq!(at("https://x/b.zip").unwrap(), "https://x/b.zip");
+        assert_eq!(at("http://h/b.zip").unwrap(), "https://h/b.zip");
         for bad in [
-            "http://h/b.zip",
+            "http://x/b.zip",
             "file:///etc/passwd",
             "https://u:p@h/b",
             "oci://h/b",
