@@ -22,8 +22,8 @@ pub fn has_userinfo(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
-/// The URL `named` in a document at `base`. If it is plain http at the same host, it gets the scheme
-/// and port of `base`: a server behind a proxy may not know that clients use https.
+/// The URL `named` in a document at `base`. If it is plain http at the same host, it gets the
+/// scheme and port of `base`: a server behind a proxy may not know that clients use https.
 pub fn keeping_https(base: &Url, mut named: Url) -> Url {
     let loses_https = base.scheme() == "https" && named.scheme() == "http";
     if loses_https && named.host() == base.host() {

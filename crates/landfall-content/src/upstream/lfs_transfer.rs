@@ -10,7 +10,7 @@ use landfall_http::{
     BodyFailure, ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose,
     host_port, send_from_offset,
 };
-use landfall_model::{Descriptor, Digest, Failure, from_json, redact_urls};
+use landfall_model::{Descriptor, Digest, Failure, from_json, keeping_https, redact_urls};
 use reqwest::Method;
 use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, RANGE,
@@ -22,6 +22,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use url::Url;
 
 /// Asks a Git LFS server which of these large files it offers. Downloads nothing. Returns the files
 /// that can be downloaded, and the error for the first one that cannot, or for the request.
@@ -405,10 +406,7 @@ async fn send_batch(
         let words = "the answer is not that of Git LFS";
         HttpError::new(ErrorKind::Invalid, words).at(&answered)
     })?;
-    Ok(BatchAnswer {
-        server: host_port(&answered),
-        ..answer
-    })
+    Ok(answer.sent_by(&answered))
 }
 
 /// Reads `bytes` as an answer.
@@ -417,7 +415,30 @@ pub fn fuzz(bytes: &[u8]) {
     let _ = serde_json::from_slice::<BatchAnswer>(bytes);
 }
 
+impl BatchObject {
+    /// All requests for the file.
+    fn requests(&mut self) -> impl Iterator<Item = &mut LfsAction> {
+        let actions = [Some(&mut self.actions), self.links.as_mut()];
+        let actions = actions.into_iter().flatten();
+        actions
+            .flat_map(|one| [&mut one.download, &mut one.upload, &mut one.verify])
+            .flatten()
+    }
+}
+
 impl BatchAnswer {
+    /// Returns the answer of the server at `answered`. If that is https, requests to the same host
+    /// are https, too.
+    fn sent_by(mut self, answered: &Url) -> BatchAnswer {
+        self.server = host_port(answered);
+        for action in self.objects.iter_mut().flat_map(BatchObject::requests) {
+            if let Ok(named) = Url::parse(&action.href) {
+                action.href = keeping_https(answered, named).into();
+            }
+        }
+        self
+    }
+
     /// Returns the requests for the file `digest`, which `server` was asked for.
     pub(super) fn actions(
         &self,
@@ -517,6 +538,23 @@ mod tests {
         for null in [r#"{"objects": null}"#, "{}"] {
             assert!(read(null).unwrap().objects.is_empty());
         }
+    }
+
+    #[test]
+    fn requests_to_the_server_stay_secure() {
+        let text = r#"{"objects": [{"oid": "a",
+            "actions": {"upload": {"href": "http://git.test/u?x=%2F"}, "verify": {"href": "v"}},
+            "_links": {"download": {"href": "http://x.test/d"}}}]}"#;
+        let answer: BatchAnswer = serde_json::from_str(text).unwrap();
+        let answered = "https://git.test:8443/a/objects/batch".parse().unwrap();
+        let mut answer = answer.sent_by(&answered);
+        let requests = answer.objects[0].requests();
+        let mut targets: Vec<&str> = requests.map(|action| &*action.href).collect();
+        targets.sort_unstable();
+        assert_eq!(
+            targets,
+            ["http://x.test/d", "https://git.test:8443/u?x=%2F", "v"]
+        );
     }
 
     #[test]
