@@ -22,14 +22,14 @@ pub fn has_userinfo(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
-/// The URL `named` in a document at `base`. If it is plain http at the same host, it gets the
-/// scheme and port of `base`: a server behind a proxy may not know that clients use https.
+/// The URL `named` in a document at `base`. If the server differs only in its scheme, http instead
+/// of https, it becomes https: a server behind a proxy may not know that clients use https.
 pub fn keeping_https(base: &Url, mut named: Url) -> Url {
     let loses_https = base.scheme() == "https" && named.scheme() == "http";
-    if loses_https && named.host() == base.host() {
-        // cannot fail: both URLs have a host
+    // `port` is `None` for the default port of either scheme; another port is another server
+    if loses_https && named.host() == base.host() && named.port() == base.port() {
+        // cannot fail: the URL has a host
         let _ = named.set_scheme("https");
-        let _ = named.set_port(base.port());
     }
     named
 }

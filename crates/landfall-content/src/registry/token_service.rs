@@ -8,7 +8,7 @@ use landfall_http::{
     BodyFailure, ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose, api_errors,
     describe, host_port, is_html, page_error, redacted_url,
 };
-use landfall_model::{from_json, locked};
+use landfall_model::{from_json, keeping_https, locked};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
@@ -411,7 +411,8 @@ fn seconds(json: &str) -> Option<u64> {
 }
 
 /// Returns the URL of a token realm. It may be relative to the URL of the request, or begin with a
-/// host instead of a scheme.
+/// host instead of a scheme. Harbor behind a proxy that ends TLS names its own URL with http; then
+/// it is that with https.
 ///
 /// # Errors
 /// If the realm is not a URL.
@@ -426,11 +427,12 @@ pub fn realm_url(request_url: &Url, realm: &str) -> Result<Url, HttpError> {
     } else {
         request_url.join(realm)
     };
-    url.map_err(|error| {
-        HttpError::new(ErrorKind::Invalid, "its token realm is not a URL")
-            .at(request_url)
-            .caused_by(error)
-    })
+    url.map(|realm| keeping_https(request_url, realm))
+        .map_err(|error| {
+            HttpError::new(ErrorKind::Invalid, "its token realm is not a URL")
+                .at(request_url)
+                .caused_by(error)
+        })
 }
 
 #[cfg(test)]
@@ -472,6 +474,12 @@ mod tests {
             ("/service/token", "https://r.test/service/token"),
             ("../token", "https://r.test/v2/a/token"),
             ("HTTPS://Auth.test/token", "https://auth.test/token"),
+            ("http://auth.test/token", "http://auth.test/token"),
+            (
+                "http://r.test/service/token",
+                "https://r.test/service/token",
+            ),
+            ("http://r.test:8080/token", "http://r.test:8080/token"),
         ] {
             assert_eq!(realm_url(&request, realm).unwrap().as_str(), expected);
         }

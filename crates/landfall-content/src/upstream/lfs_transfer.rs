@@ -427,8 +427,8 @@ impl BatchObject {
 }
 
 impl BatchAnswer {
-    /// Returns the answer of the server at `answered`. If that is https, requests to the same host
-    /// are https, too.
+    /// Returns the answer of the server at `answered`. If that is https, requests to the same
+    /// server are https, too.
     fn sent_by(mut self, answered: &Url) -> BatchAnswer {
         self.server = host_port(answered);
         for action in self.objects.iter_mut().flat_map(BatchObject::requests) {
@@ -543,7 +543,8 @@ mod tests {
     #[test]
     fn requests_to_the_server_stay_secure() {
         let text = r#"{"objects": [{"oid": "a",
-            "actions": {"upload": {"href": "http://git.test/u?x=%2F"}, "verify": {"href": "v"}},
+            "actions": {"upload": {"href": "http://git.test:8443/u?x=%2F"},
+                "verify": {"href": "http://git.test/v"}},
             "_links": {"download": {"href": "http://x.test/d"}}}]}"#;
         let answer: BatchAnswer = serde_json::from_str(text).unwrap();
         let answered = "https://git.test:8443/a/objects/batch".parse().unwrap();
@@ -553,7 +554,11 @@ mod tests {
         targets.sort_unstable();
         assert_eq!(
             targets,
-            ["http://x.test/d", "https://git.test:8443/u?x=%2F", "v"]
+            [
+                "http://git.test/v",
+                "http://x.test/d",
+                "https://git.test:8443/u?x=%2F"
+            ]
         );
     }
 

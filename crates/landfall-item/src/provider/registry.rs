@@ -157,7 +157,7 @@ async fn document<T: DeserializeOwned>(
 }
 
 /// Resolves `text`, a URL in the document at `base`. Rejects a URL with credentials, a scheme other
-/// than http and https, and http of another host if `base` is https.
+/// than http and https, and http of another server if `base` is https.
 fn joined(base: &str, text: &str) -> Result<Url, ResolveError> {
     let from = Url::parse(base).ok();
     let url = from
@@ -213,6 +213,7 @@ mod tests {
         assert_eq!(at("http://h/b.zip").unwrap(), "https://h/b.zip");
         for bad in [
             "http://x/b.zip",
+            "http://h:8080/b.zip",
             "file:///etc/passwd",
             "https://u:p@h/b",
             "oci://h/b",
