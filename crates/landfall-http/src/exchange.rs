@@ -12,8 +12,8 @@ use crate::proxy::ProxyUrl;
 use crate::proxy_sign_in::ProxySignInTurn;
 use crate::transport::Transport;
 use crate::{explain, retry};
-use landfall_model::redact_urls;
 use landfall_model::report::one_line;
+use landfall_model::{keeping_https, redact_urls};
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap,
     HeaderName, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE,
@@ -103,6 +103,9 @@ impl Transport {
                     .at(&hop.url)
                     .caused_by(error)
             })?;
+            let kept = keeping_https(&hop.url, target.clone());
+            // a redirect from https to http of the same URL is meant
+            let target = if kept == hop.url { target } else { kept };
             // Without TLS, everything after the redirect could be read and changed on the way.
             // Other schemes, such as that of an FTP mirror, cannot be requested.
             let is_allowed = match target.scheme() {

@@ -1,7 +1,7 @@
 //! Trust: a docker-registry whose certificate is trusted only if a setting names its authority;
 //! client certificates; `skipVerify`.
 
-use crate::support::peers::{Server, docker_registry, docker_registry_config};
+use crate::support::peers::{Server, docker_registry, docker_registry_config, nginx_command};
 use crate::support::pki::Authority;
 use crate::support::process::Guard;
 use crate::support::{Images, Place, free_port, need, run};
@@ -308,4 +308,49 @@ fn client_certificates_are_read_from_the_site_and_from_certs_d() {
     );
     registry.put("client.key", &key);
     registry.works("");
+}
+
+/// A server behind a proxy that ends TLS redirects to http, because it does not know of TLS.
+/// Before, this was refused.
+#[test]
+fn a_redirect_to_http_of_the_same_server_stays_on_https() {
+    if !need(&["nginx"]) {
+        return;
+    }
+    let place = Place::new();
+    let authority = Authority::new(&place, "Throw-away CA");
+    let (certificate, key) = authority.issue(&place, &["127.0.0.1"]);
+    let address = format!("127.0.0.1:{}", free_port());
+    let directives = format!(
+        "ssl_certificate '{}'; ssl_certificate_key '{}'; default_type text/plain;\n\
+         location = /old {{ return 301 http://$http_host/new; }}\n\
+         location = /new {{ return 200 content; }}\n\
+         location = /plain {{ return 301 http://$http_host/plain; }}",
+        certificate.display(),
+        key.display(),
+    );
+    let nginx = Place::new();
+    let listen = format!("{address} ssl");
+    let mut guard = Guard::start(nginx_command(&nginx, &directives, &listen));
+    guard.wait_until("nginx answers", || {
+        std::net::TcpStream::connect(&address).is_ok()
+    });
+    let ca = authority.pem.display();
+    place.write(
+        "site.yaml",
+        format!(
+            "apiVersion: landfall/v1\nkind: Site\nupstreams: {{'{address}': {{ca: '{ca}'}}}}\n"
+        ),
+    );
+    let lock = |exit, name: &str| {
+        let url = format!("https://{address}/{name}");
+        place.write(
+            "m.yaml",
+            format!("apiVersion: landfall/v1\nkind: Manifest\nfiles:\n- {{url: '{url}'}}\n"),
+        );
+        place.json(exit, &["lock", "-f", "m.yaml", "--site", "site.yaml"])
+    };
+    lock(0, "old");
+    let report = lock(1, "plain").to_string();
+    assert!(report.contains("from https to http; refused"), "{report}");
 }
