@@ -27,7 +27,8 @@ pub fn has_userinfo(url: &Url) -> bool {
 pub fn keeping_https(base: &Url, mut named: Url) -> Url {
     let loses_https = base.scheme() == "https" && named.scheme() == "http";
     // `port` is `None` for the default port of either scheme; another port is another server
-    if loses_https && named.host() == base.host() && named.port() == base.port() {
+    let is_same_port = named.port() == base.port() || named.port() == base.port_or_known_default();
+    if loses_https && named.host() == base.host() && is_same_port {
         // cannot fail: the URL has a host
         let _ = named.set_scheme("https");
     }

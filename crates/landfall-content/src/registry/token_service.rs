@@ -422,10 +422,12 @@ pub fn realm_url(request_url: &Url, realm: &str) -> Result<Url, HttpError> {
     let is_host = !first.ends_with(':')
         && !first.starts_with('.')
         && (first.contains(['.', ':']) || first == "localhost");
-    let url = if is_host {
-        Url::parse(&format!("{}://{realm}", request_url.scheme()))
-    } else {
-        request_url.join(realm)
+    // Nexus 3.77 names the scheme `null`
+    let mut missing = ["null://", "://"].into_iter();
+    let rest = missing.find_map(|scheme| realm.strip_prefix(scheme));
+    let url = match rest.or_else(|| is_host.then_some(realm)) {
+        Some(rest) => Url::parse(&format!("{}://{rest}", request_url.scheme())),
+        None => request_url.join(realm),
     };
     url.map(|realm| keeping_https(request_url, realm))
         .map_err(|error| {
@@ -480,6 +482,12 @@ mod tests {
                 "https://r.test/service/token",
             ),
             ("http://r.test:8080/token", "http://r.test:8080/token"),
+            ("http://r.test:443/token", "https://r.test/token"),
+            (
+                "null://r.test:5000/v2/token",
+                "https://r.test:5000/v2/token",
+            ),
+            ("://r.test/v2/token", "https://r.test/v2/token"),
         ] {
             assert_eq!(realm_url(&request, realm).unwrap().as_str(), expected);
         }
