@@ -85,7 +85,7 @@ pub use crate::ledger::RequestPurpose;
 pub use crate::lendable_slot::{LendableSlot, UnlimitedSlot, lend_while_waiting};
 pub use crate::no_proxy::{bypasses_proxy, ineffective_entry};
 pub use crate::path_inspection::{ConnectOutcome, ConnectRoute, PathInspection};
-pub use crate::private_targets::{PrivateTargetError, PrivateTargets};
+pub use crate::private_targets::PrivateTargets;
 pub use crate::proxy::{ProxyAccount, ProxyRules};
 pub use crate::rate_limit::{
     ServerWords, api_errors, describe, is_html, is_html_type, page_error, page_title,

@@ -24,17 +24,20 @@ impl PrivateTargets {
     ///
     /// # Errors
     /// If an entry matches no host. The error names the first such entry.
-    pub fn new(entries: &[String]) -> Result<PrivateTargets, PrivateTargetError> {
+    pub fn new(entries: &[String]) -> Result<PrivateTargets, Failure> {
         let each = entries
             .iter()
             .flat_map(|entry| entry.split(','))
             .map(str::trim);
         for entry in each.filter(|entry| !entry.is_empty()) {
             if let Some(ineffective) = ineffective_entry(entry) {
-                return Err(PrivateTargetError {
-                    entry: entry.into(),
-                    instead: ineffective.instead,
-                });
+                let instead = ineffective
+                    .instead
+                    .map(|instead| format!("; write {instead}"));
+                return Err(Failure::usage(format!(
+                    "'{entry}' in {KEY} of the site matches no host{}",
+                    instead.unwrap_or_default()
+                )));
             }
         }
         Ok(PrivateTargets(
@@ -49,25 +52,6 @@ impl PrivateTargets {
     pub(super) fn allow(&self, host: &str, port: u16) -> bool {
         let target = RequestTarget::new(host, port);
         self.0.iter().any(|entry| entry.covers(&target))
-    }
-}
-
-/// An entry of `privateTargets` that matches no host.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "'{entry}' in {KEY} of the site matches no host{}",
-    .instead.as_ref().map(|instead| format!("; write {instead}")).unwrap_or_default()
-)]
-pub struct PrivateTargetError {
-    /// The text of the entry.
-    pub entry: String,
-    /// The entry that was probably meant.
-    pub instead: Option<String>,
-}
-
-impl From<PrivateTargetError> for Failure {
-    fn from(error: PrivateTargetError) -> Failure {
-        Failure::usage(error.to_string())
     }
 }
 

@@ -28,9 +28,7 @@ mod verified;
 
 pub use crate::file_signatures::{FileSignatures, SignedFile};
 pub use crate::fuzz::image_signature as fuzz;
-pub use crate::policy::{
-    RuleSigners, RuleSubject, SignaturePolicy, SignatureRuleError, SiteRuleError,
-};
+pub use crate::policy::{RuleSigners, RuleSubject, SignaturePolicy, SignatureRuleError};
 pub use crate::requirement::SignatureFailure;
 pub use crate::signed_content::{
     LogEntry, LogQuery, SIMPLE_SIGNING, SignatureDocument, SignatureFormat,

@@ -24,31 +24,15 @@ pub struct SignaturePolicy {
     lists: Vec<Vec<PolicyRule>>,
 }
 
-/// A rule of a site that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {source}")]
-pub struct SiteRuleError {
-    /// The rule and its key, as in `verify[0].keys of site.yaml`.
-    pub key: String,
-    /// Why it cannot be used.
-    pub source: SignatureRuleError,
-}
-
-impl From<SiteRuleError> for Failure {
-    fn from(error: SiteRuleError) -> Failure {
-        Failure::usage(error.to_string()).with_help(error.source.help)
-    }
-}
-
 impl SignaturePolicy {
     /// Reads the rules of a site.
     ///
     /// # Errors
-    /// Like [`SignaturePolicy::read`].
-    pub fn of_site(site: &Site) -> Result<SignaturePolicy, SiteRuleError> {
-        SignaturePolicy::read(&site.verify, &site.folder).map_err(|source| SiteRuleError {
-            key: site.key(&format!("verify[{}].{}", source.index, source.key)),
-            source,
+    /// Like [`SignaturePolicy::read`]. The error names the key, as in `verify[0].keys of site.yaml`.
+    pub fn of_site(site: &Site) -> Result<SignaturePolicy, Failure> {
+        SignaturePolicy::read(&site.verify, &site.folder).map_err(|error| {
+            let key = site.key(&format!("verify[{}].{}", error.index, error.key));
+            Failure::usage(format!("{key}: {error}")).with_help(error.help)
         })
     }
 

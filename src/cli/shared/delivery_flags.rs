@@ -9,7 +9,8 @@ use super::shard::{ShardFlag, report_shard};
 use super::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport, input_file};
 use crate::client::Client;
 use crate::push::{ProblemKind, PushOptions, Pushed, Receipt};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use landfall_content::{OutputGuard, merge_into_file};
 use landfall_model::config::ReferrerPolicy;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, TransferSide, count_of};
@@ -47,8 +48,8 @@ pub(crate) struct DeliveryFlags {
     /// What to do with signatures and other referrers: `try` delivers an item even if the registry
     /// refuses some of them, `required` gives it no tag then, `skip` leaves them out. Those that
     /// `verify` of the site demands are always required [default: `referrers` of the site, or try]
-    #[arg(long, value_name = "POLICY")]
-    referrers: Option<Referrers>,
+    #[arg(long, value_name = "POLICY", value_parser = referrer_policy())]
+    referrers: Option<ReferrerPolicy>,
     /// Kinds of items that are not pushed, such as those that the registry does not accept: image,
     /// file, chart, package, git, provider (comma-separated)
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = item_kind)]
@@ -60,22 +61,13 @@ pub(crate) struct DeliveryFlags {
     pub(crate) shard: ShardFlag,
 }
 
-/// The values of `--referrers`.
-#[derive(Clone, Copy, ValueEnum)]
-enum Referrers {
-    Required,
-    Try,
-    Skip,
-}
-
-impl From<Referrers> for ReferrerPolicy {
-    fn from(value: Referrers) -> ReferrerPolicy {
-        match value {
-            Referrers::Required => ReferrerPolicy::Required,
-            Referrers::Try => ReferrerPolicy::Try,
-            Referrers::Skip => ReferrerPolicy::Skip,
-        }
-    }
+/// Parses a value of `--referrers`.
+fn referrer_policy() -> impl TypedValueParser<Value = ReferrerPolicy> {
+    PossibleValuesParser::new(["required", "try", "skip"]).map(|word| match word.as_str() {
+        "required" => ReferrerPolicy::Required,
+        "skip" => ReferrerPolicy::Skip,
+        _ => ReferrerPolicy::Try,
+    })
 }
 
 /// Parses a value of `--skip-kinds`: the name of a kind, or its plural.
@@ -166,15 +158,10 @@ impl DeliveryFlags {
             create_projects: self.create_projects,
             stop_at_damage: false,
             index: registry.map(|registry| registry.index).unwrap_or_default(),
-            referrers: self.referrers.map_or_else(
-                || {
-                    context
-                        .site
-                        .as_ref()
-                        .map_or_else(Default::default, |site| site.referrers)
-                },
-                ReferrerPolicy::from,
-            ),
+            referrers: self.referrers.unwrap_or_else(|| {
+                let site = context.site.as_ref();
+                site.map_or_else(Default::default, |site| site.referrers)
+            }),
             own_signatures: BTreeSet::new(),
             skip_kinds: self.skip_kinds.iter().copied().collect(),
         }

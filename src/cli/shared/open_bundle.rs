@@ -405,9 +405,7 @@ pub(crate) fn object(context: &Context, path: &Path) -> Result<Option<(Bucket, S
     else {
         return Ok(None);
     };
-    let location: BucketLocation = text
-        .parse()
-        .map_err(|error| CliError::usage(format!("{error}")))?;
+    let location: BucketLocation = text.parse().map_err(CliError::usage)?;
     let (folder, name) = location.split();
     if name.is_empty() {
         return Err(CliError::usage(format!(

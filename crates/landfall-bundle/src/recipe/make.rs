@@ -1,6 +1,7 @@
 //! Decides which blobs get a recipe, writes the recipes, and proves each by rebuilding its blob.
 
 use super::plain_file::{PlainBlob, PlainFile, TemporaryFile, TemporaryFileReader, stream_limits};
+use super::planner::UnpatchedReason;
 use crate::format::blob_recipe::{BlobCoding, RecipeHeader, SECTIONS};
 use landfall_content::{BlobRead, ContentError, CopyError};
 use landfall_deflate::{DeflateError, Rebuilder, Recipe, analyze, estimate_recipe_size};
@@ -37,17 +38,6 @@ impl RecipeFile {
     }
 }
 
-/// Why a blob has no recipe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NoRecipe {
-    /// The compression cannot be described in few bytes.
-    Compression,
-    /// The recipe would be larger than [`MAX_PERCENT`] of the blob.
-    NotSmaller,
-    /// The recipe does not rebuild the blob.
-    Unproven,
-}
-
 /// A blob, and the bases that its recipe may use.
 pub(super) struct RecipeInput<'a> {
     pub(super) blob: &'a Descriptor,
@@ -79,7 +69,7 @@ struct WrittenRecipe {
 /// the blob is not returned.
 pub(super) fn make_recipe(
     input: &RecipeInput<'_>,
-) -> Result<Result<RecipeFile, NoRecipe>, CopyError> {
+) -> Result<Result<RecipeFile, UnpatchedReason>, CopyError> {
     if let Some(assumed) = input.assumed {
         match draft_recipe(input, assumed.as_bytes().to_vec())? {
             Err(no_recipe) => return Ok(Err(no_recipe)),
@@ -111,7 +101,9 @@ pub(super) fn make_recipe(
 
 /// Estimates the size of the recipe that [`make_recipe`] would make, in less time: only the
 /// beginning of the stream is analyzed, and nothing is rebuilt.
-pub(super) fn estimate_recipe(input: &RecipeInput<'_>) -> Result<Result<u64, NoRecipe>, CopyError> {
+pub(super) fn estimate_recipe(
+    input: &RecipeInput<'_>,
+) -> Result<Result<u64, UnpatchedReason>, CopyError> {
     let open = || open_blob(input);
     let limits = stream_limits(input.blob.size);
     let stream_size = match input.new.coding {
@@ -135,7 +127,7 @@ fn open_blob(input: &RecipeInput<'_>) -> io::Result<Box<dyn Read + Send>> {
 fn draft_recipe(
     input: &RecipeInput<'_>,
     stream: Vec<u8>,
-) -> Result<Result<RecipeDraft, NoRecipe>, CopyError> {
+) -> Result<Result<RecipeDraft, UnpatchedReason>, CopyError> {
     let (header, patch) = draft_patch(input, stream.len() as u64)?;
     Ok(header.if_worth(input.blob).map(|_| RecipeDraft {
         header,
@@ -148,11 +140,11 @@ fn draft_recipe(
 fn no_stream_section(
     input: &RecipeInput<'_>,
     error: DeflateError,
-) -> Result<NoRecipe, ContentError> {
+) -> Result<UnpatchedReason, ContentError> {
     match error {
         DeflateError::Io(error) => Err(ContentError::read(&input.blob.digest, error)),
         // too large, or not a valid stream
-        _ => Ok(NoRecipe::Compression),
+        _ => Ok(UnpatchedReason::Compression),
     }
 }
 
@@ -192,10 +184,10 @@ impl RecipeHeader {
     }
 
     /// Returns the size of the recipe if the savings are worth the time to rebuild `blob`.
-    fn if_worth(&self, blob: &Descriptor) -> Result<u64, NoRecipe> {
+    fn if_worth(&self, blob: &Descriptor) -> Result<u64, UnpatchedReason> {
         let size = self.recipe_size();
         if size.saturating_mul(100) > blob.size.saturating_mul(MAX_PERCENT) {
-            return Err(NoRecipe::NotSmaller);
+            return Err(UnpatchedReason::NotSmaller);
         }
         Ok(size)
     }
@@ -231,7 +223,7 @@ impl RecipeDraft {
 fn prove(
     recipe: &WrittenRecipe,
     input: &RecipeInput<'_>,
-) -> Result<Result<(), NoRecipe>, CopyError> {
+) -> Result<Result<(), UnpatchedReason>, CopyError> {
     let file = &recipe.file.file;
     let open = |offset| Ok(Box::new(file.reader(offset)) as Box<dyn Read + Send>);
     let bases = input.bases.iter().map(|base| Arc::clone(&base.plain));
@@ -242,7 +234,7 @@ fn prove(
             Some(error) => Err(CopyError::Write(error)),
             // a fault of an encoder must not prevent the delivery of the blob, and content that is
             // damaged is found when the blob itself is packed
-            None => Ok(Err(NoRecipe::Unproven)),
+            None => Ok(Err(UnpatchedReason::Unproven)),
         },
     }
 }
@@ -441,6 +433,6 @@ mod tests {
             "{message}"
         );
         let proven = prove(&unreadable_recipe([0; SECTIONS]), &input).unwrap();
-        assert_eq!(proven, Err(NoRecipe::Unproven));
+        assert_eq!(proven, Err(UnpatchedReason::Unproven));
     }
 }

@@ -1,6 +1,6 @@
 //! Chooses the bases of each blob, and makes its recipe or estimates the size of the recipe.
 
-use super::make::{NoRecipe, RecipeFile, RecipeInput, estimate_recipe, make_recipe};
+use super::make::{RecipeFile, RecipeInput, estimate_recipe, make_recipe};
 use super::plain_file::{DecodedBlob, PlainBlob, PlainBlobs, ScratchError};
 use crate::error::BundleError;
 use crate::format::blob_recipe::{BlobRecipe, BlobReference, MAX_CHAIN, entry_name};
@@ -294,18 +294,14 @@ impl<'a> RecipePlanner<'a> {
         &self,
         one: &PatchableBlob,
         found: &BlobComparison,
-        no_recipe: NoRecipe,
+        no_recipe: UnpatchedReason,
     ) -> UnpatchedReason {
-        match no_recipe {
-            NoRecipe::Compression => UnpatchedReason::Compression,
-            NoRecipe::Unproven => UnpatchedReason::Unproven,
-            NoRecipe::NotSmaller if !found.bases.is_empty() => UnpatchedReason::NotSmaller,
-            NoRecipe::NotSmaller
-                if candidates(&one.new, &self.elsewhere, |_| false, 1).is_empty() =>
-            {
-                UnpatchedReason::NoOlderVersion
-            }
-            NoRecipe::NotSmaller => UnpatchedReason::OlderVersionElsewhere,
+        if no_recipe != UnpatchedReason::NotSmaller || !found.bases.is_empty() {
+            no_recipe
+        } else if candidates(&one.new, &self.elsewhere, |_| false, 1).is_empty() {
+            UnpatchedReason::NoOlderVersion
+        } else {
+            UnpatchedReason::OlderVersionElsewhere
         }
     }
 

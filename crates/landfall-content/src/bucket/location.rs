@@ -37,14 +37,6 @@ pub struct BucketLocation {
     pub key: String,
 }
 
-/// Why a string is not a location in an object store.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "'{0}' is not a location in an object store: write s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or \
-     az://CONTAINER/PREFIX"
-)]
-pub struct BucketLocationError(String);
-
 impl BucketLocation {
     /// Whether a string begins with the scheme of an object store, even if the rest is invalid.
     pub fn has_scheme(text: &str) -> bool {
@@ -65,10 +57,15 @@ impl BucketLocation {
 }
 
 impl FromStr for BucketLocation {
-    type Err = BucketLocationError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<BucketLocation, BucketLocationError> {
-        parse(text).ok_or_else(|| BucketLocationError(text.to_owned()))
+    fn from_str(text: &str) -> Result<BucketLocation, String> {
+        parse(text).ok_or_else(|| {
+            format!(
+                "'{text}' is not a location in an object store: write s3://BUCKET/PREFIX, \
+                 gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
+            )
+        })
     }
 }
 
@@ -234,10 +231,7 @@ mod tests {
             "b/c",
         ] {
             assert!(
-                bad.parse::<BucketLocation>()
-                    .unwrap_err()
-                    .to_string()
-                    .contains(bad),
+                bad.parse::<BucketLocation>().unwrap_err().contains(bad),
                 "{bad}"
             );
         }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use landfall_git::{
     Advertisement, AdvertisementStream, GitError, GitPackPlan, ObjectDatabase, ObjectId,
-    PackStream, ReceiveAdvertisement, RefListStream, RefUpdate, RemoteRef, check_report,
+    OfferedRef, PackStream, ReceiveAdvertisement, RefListStream, RefUpdate, check_report,
     is_whole_advertisement, ls_refs_request, write_pack,
 };
 use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpResponse, RequestBody};
@@ -44,7 +44,7 @@ struct GitRemote<'a> {
 pub async fn list_refs(
     sessions: &RegistrySessions,
     url: &str,
-) -> Result<Vec<RemoteRef>, HttpError> {
+) -> Result<Vec<OfferedRef>, HttpError> {
     let mut remote = GitRemote::connect(sessions, url).await?;
     if let Some(refs) = remote.offered.refs.take() {
         return Ok(refs);
@@ -59,7 +59,7 @@ pub async fn list_refs(
 async fn receive_refs(
     answer: HttpResponse,
     limits: &Limits,
-) -> Result<Vec<RemoteRef>, BodyFailure<HttpError>> {
+) -> Result<Vec<OfferedRef>, BodyFailure<HttpError>> {
     let answered = answer.url.clone();
     let mut list = RefListStream::new(limits.git_refs);
     read_list(answer, limits, |bytes| list.push(bytes)).await?;

@@ -7,7 +7,7 @@ use super::{
 use crate::GitError;
 use crate::object::{GitObjectKind, ObjectId, parse_config};
 use crate::pack::{EntryForm, PackBytes, PackWriter};
-use crate::wire::RemoteRef;
+use crate::wire::OfferedRef;
 use flate2::read::ZlibDecoder;
 use landfall_model::Limits;
 use landfall_model::document::open_input;
@@ -180,7 +180,7 @@ impl GitFolder {
     }
 
     /// The branches and tags, and `HEAD` if it points to one of the branches.
-    pub(super) fn refs(&self, limits: &Limits) -> Result<Vec<RemoteRef>, GitError> {
+    pub(super) fn refs(&self, limits: &Limits) -> Result<Vec<OfferedRef>, GitError> {
         // as in git: a ref that moves from its own file to `packed-refs` meanwhile is found there
         let mut loose = BTreeMap::new();
         for folder in ["refs/heads", "refs/tags"] {

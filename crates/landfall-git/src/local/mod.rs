@@ -9,7 +9,7 @@ mod folder;
 use crate::GitError;
 use crate::object::ObjectId;
 use crate::pack::PackBytes;
-use crate::wire::RemoteRef;
+use crate::wire::OfferedRef;
 use landfall_model::Limits;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub struct LocalRepository {
     /// The branches and tags, and `HEAD` if it points to one of the branches. `peeled` is not
     /// known.
-    pub refs: Vec<RemoteRef>,
+    pub refs: Vec<OfferedRef>,
     /// The commits at which the history ends although they have parents.
     pub shallow: Vec<ObjectId>,
     objects: LocalObjects,
@@ -70,11 +70,11 @@ impl LocalRepository {
 
 /// The refs of a repository from the ids of its branches and tags. `head` is the branch to which
 /// `HEAD` points.
-fn refs_of(ids: BTreeMap<String, ObjectId>, head: Option<String>) -> Vec<RemoteRef> {
+fn refs_of(ids: BTreeMap<String, ObjectId>, head: Option<String>) -> Vec<OfferedRef> {
     let head = head.and_then(|target| Some(("HEAD".to_owned(), *ids.get(&target)?, Some(target))));
     let all = ids.into_iter().map(|(name, id)| (name, id, None));
     let refs = head.into_iter().chain(all);
-    refs.map(|(name, id, target)| RemoteRef {
+    refs.map(|(name, id, target)| OfferedRef {
         name,
         id,
         peeled: None,

@@ -3,7 +3,7 @@
 //! gateway that removes the header `Git-Protocol`.
 
 use super::{
-    PackStream, PackStreamState, Packet, PacketBuffer, RemoteRef, fetch_request, push_flush,
+    OfferedRef, PackStream, PackStreamState, Packet, PacketBuffer, fetch_request, push_flush,
     push_text,
 };
 use crate::GitError;
@@ -14,7 +14,7 @@ use crate::object::ObjectId;
 pub struct Advertisement {
     /// The branches, tags and `HEAD` of a server that speaks version 0. In version 2, they are
     /// requested with a command.
-    pub refs: Option<Vec<RemoteRef>>,
+    pub refs: Option<Vec<OfferedRef>>,
     /// The capabilities of a server that speaks version 0.
     capabilities: Vec<String>,
 }
@@ -92,7 +92,7 @@ pub struct AdvertisementStream {
     packets: PacketBuffer,
     section: Section,
     is_version_2: bool,
-    refs: Vec<RemoteRef>,
+    refs: Vec<OfferedRef>,
     most: usize,
     capabilities: Vec<String>,
 }
@@ -198,7 +198,7 @@ impl AdvertisementStream {
                 limit: self.most as u64,
             });
         }
-        self.refs.push(RemoteRef {
+        self.refs.push(OfferedRef {
             name: name.to_owned(),
             id,
             peeled: None,

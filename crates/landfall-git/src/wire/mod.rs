@@ -14,8 +14,8 @@ use crate::GitError;
 
 pub use self::advertisement::{Advertisement, AdvertisementStream};
 pub use self::offered::{
-    OfferedRef, OfferedRepository, RefListStream, RemoteRef, advertise_version_0,
-    advertise_version_2, error_answer, list_refs_answer, ls_refs_request,
+    OfferedRef, OfferedRepository, RefListStream, advertise_version_0, advertise_version_2,
+    error_answer, list_refs_answer, ls_refs_request,
 };
 pub use self::receive::{ReceiveAdvertisement, RefUpdate, check_report};
 pub use self::server_request::{FetchRequest, RefsRequest, UploadPackReader, UploadPackRequest};

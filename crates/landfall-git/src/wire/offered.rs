@@ -16,13 +16,15 @@ const PIECE: usize = 16 << 10;
 /// A ref that a server offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferedRef {
-    /// The full name: `HEAD` or `refs/…`.
+    /// The full name: `HEAD` or `refs/…`. It may be one that [`is_ref_name`](crate::is_ref_name)
+    /// refuses, if the server is another one; U+FFFD replaces bytes that are not UTF-8.
     pub name: String,
-    /// The object that the ref points to.
+    /// The object that the ref points to; for an annotated tag, the tag object and not the commit
+    /// that it names.
     pub id: ObjectId,
-    /// The object that an annotated tag names in the end.
+    /// The object that an annotated tag names in the end. `None` in a repository on this machine.
     pub peeled: Option<ObjectId>,
-    /// For `HEAD`: the ref that it points to, if any. `None` for every other ref.
+    /// For `HEAD`: the ref that it points to, if the server says so. `None` for every other ref.
     pub target: Option<String>,
 }
 
@@ -171,21 +173,6 @@ fn message_in_pieces(
     })
 }
 
-/// A ref of a remote repository.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RemoteRef {
-    /// The full name: `HEAD` or `refs/…`. It may be one that [`is_ref_name`](crate::is_ref_name)
-    /// refuses; U+FFFD replaces bytes that are not UTF-8.
-    pub name: String,
-    /// The object that the ref points to; for an annotated tag, the tag object and not the commit
-    /// that it names.
-    pub id: ObjectId,
-    /// The object that an annotated tag names in the end. `None` in a repository on this machine.
-    pub peeled: Option<ObjectId>,
-    /// For `HEAD`: the ref that it points to, if the server says so. `None` for every other ref.
-    pub target: Option<String>,
-}
-
 /// The request for all branches and tags and `HEAD`.
 pub fn ls_refs_request() -> Vec<u8> {
     let mut request = Vec::new();
@@ -210,7 +197,7 @@ pub fn ls_refs_request() -> Vec<u8> {
 /// refs.
 pub struct RefListStream {
     packets: PacketBuffer,
-    refs: Vec<RemoteRef>,
+    refs: Vec<OfferedRef>,
     most: usize,
     is_done: bool,
 }
@@ -263,7 +250,7 @@ impl RefListStream {
     ///
     /// # Errors
     /// If the answer is cut off.
-    pub fn finish(self) -> Result<Vec<RemoteRef>, GitError> {
+    pub fn finish(self) -> Result<Vec<OfferedRef>, GitError> {
         if self.is_done {
             return Ok(self.refs);
         }
@@ -276,11 +263,11 @@ fn not_a_ref() -> GitError {
 }
 
 /// Reads `<id> <name>[ symref-target:<name>][ peeled:<id>]`.
-fn parse_ref(line: &str) -> Option<RemoteRef> {
+fn parse_ref(line: &str) -> Option<OfferedRef> {
     let mut words = line.split(' ');
     let id = words.next()?.parse().ok()?;
     let name = words.next()?.to_owned();
-    let mut found = RemoteRef {
+    let mut found = OfferedRef {
         name,
         id,
         peeled: None,
@@ -331,7 +318,7 @@ pub(super) fn service_line() -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{AdvertisementStream, RefListStream, RemoteRef, ls_refs_request};
+    use super::super::{AdvertisementStream, RefListStream, ls_refs_request};
     use super::*;
     use crate::object::is_ref_name;
     use crate::wire::push_data;
@@ -352,7 +339,7 @@ mod tests {
         Arc::new(OfferedRepository::new(database, refs, shallow))
     }
 
-    fn parse_refs(message: &[u8]) -> Vec<RemoteRef> {
+    fn parse_refs(message: &[u8]) -> Vec<OfferedRef> {
         let mut stream = RefListStream::new(10_000);
         stream.push(message).unwrap();
         stream.finish().unwrap()

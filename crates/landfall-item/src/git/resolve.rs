@@ -9,7 +9,7 @@ use crate::resolver::{ResolveError, Resolver};
 use landfall_content::GitPacks;
 use landfall_content::store::DiskStore;
 use landfall_content::upstream::{fetch_pack, git_error, list_refs};
-use landfall_git::{GitError, LocalRepository, ObjectId, PackBytes, RemoteRef, is_ref_name};
+use landfall_git::{GitError, LocalRepository, ObjectId, OfferedRef, PackBytes, is_ref_name};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::Digest;
 use regex_lite::Regex;
@@ -161,7 +161,7 @@ pub(super) async fn resolve(
 
 /// The repository of a request: its refs, and where its objects are.
 struct GitSource {
-    refs: Vec<RemoteRef>,
+    refs: Vec<OfferedRef>,
     /// The repository on this machine and its path; `None` if a git server has it.
     local: Option<(Arc<LocalRepository>, String)>,
 }
@@ -314,9 +314,9 @@ fn add(
 /// Chooses the refs of `request` from those that the repository has.
 pub(super) fn choose_refs(
     request: &GitRequest,
-    all: &[RemoteRef],
+    all: &[OfferedRef],
 ) -> Result<ChosenRefs, ResolveError> {
-    let by_name: BTreeMap<&str, &RemoteRef> =
+    let by_name: BTreeMap<&str, &OfferedRef> =
         all.iter().map(|one| (one.name.as_str(), one)).collect();
     let mut chosen: BTreeMap<String, ObjectId> = BTreeMap::new();
     for wanted in &request.wanted {
@@ -372,8 +372,8 @@ pub(super) fn choose_refs(
 fn find<'a>(
     wanted: &str,
     request: &GitRequest,
-    by_name: &BTreeMap<&str, &'a RemoteRef>,
-) -> Result<&'a RemoteRef, ResolveError> {
+    by_name: &BTreeMap<&str, &'a OfferedRef>,
+) -> Result<&'a OfferedRef, ResolveError> {
     let gone = || match request.place {
         Some(_) => format!("it has no branch or tag {wanted}").into(),
         None => ResolveError::gone().about(wanted),
@@ -430,7 +430,7 @@ mod tests {
             "refs/tags/v1.0",
             "refs/tags/v2.0",
         ]
-        .map(|name| RemoteRef {
+        .map(|name| OfferedRef {
             name: name.into(),
             id: ObjectId::ZERO,
             peeled: None,

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use landfall_content::archives::{ArchiveImages, ImageInArchive};
 use landfall_content::registry::RegistrySessions;
 use landfall_content::store::DiskStore;
-use landfall_git::{ObjectId, RemoteRef};
+use landfall_git::{ObjectId, OfferedRef};
 use landfall_http::OnceMap;
 use landfall_model::report::{EntryKind, Progress};
 use landfall_model::{Descriptor, Digest, Limits, locked};
@@ -107,7 +107,7 @@ impl Resolver {
     }
 
     /// Keeps the objects that the tags among `refs` of the git repository at `url` name.
-    pub fn keep_git_tags(&self, url: &str, refs: &[RemoteRef]) {
+    pub fn keep_git_tags(&self, url: &str, refs: &[OfferedRef]) {
         let tags = refs.iter().filter_map(|one| {
             let tag = one.name.strip_prefix("refs/tags/")?;
             Some(((url.to_owned(), tag.to_owned()), one.id))
