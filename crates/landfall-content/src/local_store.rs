@@ -88,7 +88,7 @@ impl BlobSink for LocalSink {
             }
             write_rest(&mut writer, opener).await?;
             // a slow disk may take long to sync a big blob
-            let _busy = opener.activity().busy();
+            let _busy = opener.activity.busy();
             blocking(move || writer.commit()).await?;
             Ok(true)
         })
@@ -105,7 +105,7 @@ impl LocalSink {
         let store = self.store.clone();
         let blob = opener.part().descriptor.clone();
         // it hashes what an earlier run wrote, and waits while another process writes the blob
-        let busy = opener.activity().busy();
+        let busy = opener.activity.busy();
         let begun = blocking(move || store.begin(&blob, keep_ranges)).await?;
         drop(busy);
         let Descriptor { digest, size, .. } = &opener.part().descriptor;

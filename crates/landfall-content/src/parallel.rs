@@ -138,7 +138,7 @@ impl ParallelFetch {
         helpers.shutdown().await;
         let writer = result?;
         // a slow disk may take long to sync a big blob
-        let _busy = self.opener.activity().busy();
+        let _busy = self.opener.activity.busy();
         Ok(blocking(move || writer.commit()).await?)
     }
 

@@ -108,7 +108,8 @@ pub struct PartOpener {
     /// The slot of the transfer, lent to others while the source sends nothing.
     slot: Arc<dyn LendableSlot>,
     progress: Arc<dyn Progress>,
-    activity: Activity,
+    /// The counter of the long local work of this transfer.
+    pub(super) activity: Activity,
     state: Mutex<OpenerState>,
 }
 
@@ -160,11 +161,6 @@ impl PartOpener {
     /// Returns the part that is transferred.
     pub fn part(&self) -> &EntryPart {
         &self.part
-    }
-
-    /// Returns the counter of the long local work of this transfer.
-    pub(super) fn activity(&self) -> &Activity {
-        &self.activity
     }
 
     pub(super) fn received(&self) -> u64 {

@@ -20,7 +20,8 @@ pub struct RetryPolicy {
 #[derive(Debug, Clone)]
 pub struct Attempts {
     policy: RetryPolicy,
-    failed: u32,
+    /// The number of failed attempts since the last [`Attempts::reset`].
+    pub(super) failed: u32,
 }
 
 impl RetryPolicy {
@@ -68,11 +69,6 @@ impl Attempts {
     pub fn fail(&mut self) -> Option<Duration> {
         self.failed += 1;
         (self.failed < self.policy.attempts).then(|| self.policy.pause(self.failed))
-    }
-
-    /// The number of failed attempts since the last [`Attempts::reset`].
-    pub(super) fn failed(&self) -> u32 {
-        self.failed
     }
 
     /// Counts a failed attempt and sleeps until the next one. Returns `false` at once if none is

@@ -103,7 +103,7 @@ impl Transport {
             };
             let _waiting = self.0.retrying.wait(&host);
             // A single failure is not worth a notice.
-            if tally.attempts.failed() > 1
+            if tally.attempts.failed > 1
                 && let Some(line) = self.0.retrying.line(&host, &error)
             {
                 self.progress().note(&line);

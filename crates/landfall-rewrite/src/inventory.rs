@@ -22,7 +22,7 @@ pub struct Inventory<'a> {
     upstream: BTreeMap<String, Vec<ReferencedItem<'a>>>,
     /// The images by the `registry/repository` of their destinations.
     at_destinations: BTreeMap<String, Vec<ReferencedItem<'a>>>,
-    urls: LockedUrls<'a>,
+    pub(crate) urls: LockedUrls<'a>,
     /// The `registry[/prefix]` of the destinations, with a trailing slash.
     target: Option<String>,
     /// The base URL of the site's file server, with a trailing slash.
@@ -33,7 +33,7 @@ pub struct Inventory<'a> {
     /// The hosts of the locked images.
     hosts: BTreeSet<&'a str>,
     /// The git repositories of the lock.
-    repositories: &'a [LockedGitRepository],
+    pub(crate) repositories: &'a [LockedGitRepository],
     /// The package sets of the lock, if packages that scripts install are looked up too.
     packages: Option<&'a [LockedPackageSet]>,
     /// Whether references are searched everywhere, or only where images and URLs are named.
@@ -117,11 +117,6 @@ impl<'a> Inventory<'a> {
         self.images.is_empty() && self.urls.is_empty() && self.repositories.is_empty()
     }
 
-    /// The git repositories of the lock.
-    pub(crate) fn repositories(&self) -> &'a [LockedGitRepository] {
-        self.repositories
-    }
-
     /// Whether packages are looked up.
     pub(crate) fn has_packages(&self) -> bool {
         self.packages.is_some()
@@ -153,11 +148,6 @@ impl<'a> Inventory<'a> {
     /// The index of the same lock, for scans and rewrites.
     pub fn index(&self) -> &ReferenceIndex {
         &self.index
-    }
-
-    /// The locked URLs.
-    pub(crate) fn urls(&self) -> &LockedUrls<'a> {
-        &self.urls
     }
 
     /// Whether `written` is a full name with a tag or digest, and its host is certainly a registry.

@@ -116,7 +116,7 @@ pub(crate) fn metrics_page(state: &ServerState) -> String {
             "Bytes in the folder for pushes.",
             store.quota().used(),
         );
-        if let Some(max) = store.quota().max() {
+        if let Some(max) = store.quota().max {
             text.gauge(
                 "writable_max_bytes",
                 "Maximum bytes in the folder for pushes.",

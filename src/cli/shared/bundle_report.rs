@@ -35,17 +35,13 @@ pub(crate) struct SerialFlags {
     /// The number of the bundle in its series; a site refuses a number that is lower than the last
     /// one that it received
     #[arg(long, value_name = "N")]
-    serial: Option<u64>,
+    pub(crate) serial: Option<u64>,
     /// The name of the series [default: metadata.name of the manifest]
     #[arg(long, value_name = "NAME", requires = "serial")]
     series: Option<String>,
 }
 
 impl SerialFlags {
-    pub(crate) fn number(&self) -> Option<u64> {
-        self.serial
-    }
-
     pub(crate) fn series(&self) -> Option<String> {
         self.series.clone()
     }

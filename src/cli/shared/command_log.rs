@@ -42,7 +42,8 @@ pub(crate) struct Invocation {
 
 /// Records one command in the evidence log.
 pub(crate) struct CommandLog {
-    path: PathBuf,
+    /// The file of the log, as the user named it.
+    pub(crate) path: PathBuf,
     invocation: Invocation,
     started: Timestamp,
     inputs: Arc<RecordedInputs>,
@@ -57,11 +58,6 @@ pub(crate) struct CommandResult<'a> {
 }
 
 impl CommandLog {
-    /// The file of the log, as the user named it.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Starts to record the command in the log at `path`; `None` if it is not a recorded verb.
     /// Checks that the log can be written, so that no work is done that could not be recorded.
     pub(crate) fn begin(

@@ -31,7 +31,7 @@ pub(crate) struct DeliveryFlags {
     pub(crate) to: Option<TargetRegistry>,
     /// Move tags that point to another digest. Without this flag such images are skipped
     #[arg(long)]
-    move_tags: bool,
+    pub(crate) move_tags: bool,
     /// Upload nothing if an item cannot be delivered, for example because its tag already points to
     /// another digest. By default only such items fail
     #[arg(long, conflicts_with = "shard")]
@@ -56,7 +56,7 @@ pub(crate) struct DeliveryFlags {
     skip_kinds: Vec<EntryKind>,
     /// Show what would be uploaded and what prevents it, and upload nothing
     #[arg(long)]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) shard: ShardFlag,
 }
@@ -120,14 +120,6 @@ impl DeliveryFlags {
             })?;
         }
         context.mapping(self.to.as_ref())
-    }
-
-    pub(crate) fn moves_tags(&self) -> bool {
-        self.move_tags
-    }
-
-    pub(crate) fn is_dry_run(&self) -> bool {
-        self.dry_run
     }
 
     /// The receipts that this push writes.

@@ -150,7 +150,7 @@ impl ResultPrinter {
         if let Some(log) = &self.log {
             match log.append(&run.for_log()) {
                 Ok(head) => {
-                    let path = log.path().display().to_string();
+                    let path = log.path.display().to_string();
                     run.report.add(ReportMember::log(path, Some(head)));
                 }
                 Err(error) => {

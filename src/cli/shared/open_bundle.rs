@@ -34,7 +34,7 @@ pub(crate) struct BundleRequirements<'a> {
 
 /// A bundle that was accepted.
 pub(crate) struct AcceptedBundle {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     pub(crate) bundle: Bundle,
     /// Who signed the bundle, if signatures were checked.
     signed_by: Option<Vec<BundleSigner>>,
@@ -230,10 +230,6 @@ pub(crate) fn put_first(
 }
 
 impl AcceptedBundle {
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// The member `bundle` of the report.
     pub(crate) fn report_member(&self) -> ReportMember {
         report_member(&self.path, &self.bundle, self.signed_by.as_deref())

@@ -24,7 +24,8 @@ use std::time::Instant;
 
 /// Records the parts of an HTML page that are not in the report.
 pub(crate) struct PageRecorder {
-    is_wanted: bool,
+    /// Whether a page is written: collecting its content takes time.
+    pub(crate) is_wanted: bool,
     /// When the verb began; `None` for a page about a bundle.
     started: Option<Instant>,
     content: Mutex<Vec<ItemContent>>,
@@ -61,11 +62,6 @@ impl PageRecorder {
             content: Mutex::default(),
             phases: Mutex::default(),
         }
-    }
-
-    /// Whether a page is written: collecting its content takes time.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.is_wanted
     }
 
     /// A notice for each item that was built longer ago than `age`.

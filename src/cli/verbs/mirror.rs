@@ -67,7 +67,7 @@ impl MirrorCommand {
         // downloaded to resolve the items is kept until the end of the run, because the push needs
         // it again. A dry run creates no store.
         let has_store =
-            context.global.store.is_some() && (!self.delivery.is_dry_run() || context.has_store());
+            context.global.store.is_some() && (!self.delivery.dry_run || context.has_store());
         let scratch = if has_store {
             None
         } else {

@@ -106,7 +106,7 @@ impl RefreshCommand {
                 pack: PackOptions { level: self.level },
                 volume_size: self.volume_size,
                 signer,
-                serial: self.serial.number(),
+                serial: self.serial.serial,
                 series: self.serial.series(),
                 allow_partial: self.allow_partial,
             };

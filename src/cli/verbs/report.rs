@@ -79,7 +79,7 @@ impl ReportCommand {
         };
         let line = format!(
             "{}: {}, {signed}",
-            accepted.path().display(),
+            accepted.path.display(),
             count_of(report.items.len(), "item")
         );
         write_result(

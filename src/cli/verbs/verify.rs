@@ -72,7 +72,7 @@ impl VerifyCommand {
         let chain = self.with_bases(context, accepted.bundle.clone())?;
         let progress = Arc::clone(&context.progress);
         // If the lock cannot be read, the check below reports the damage.
-        if context.page.is_wanted()
+        if context.page.is_wanted
             && let Ok(held) = accepted.bundle.available_lock()
         {
             context.page.set_content(&held, Some(&accepted.bundle));
@@ -146,7 +146,7 @@ impl VerifyCommand {
         let text = format!(
             "{runner}{}: {}consistent, {origin}{partial}\n  bundle digest     {}\n  lock \
              fingerprint  {}\n{}{}{}{}  {part_prefix}{}, {}\n{}",
-            accepted.path().display(),
+            accepted.path.display(),
             if shard.is_only() { "" } else { "its part is " },
             bundle.digest(),
             bundle.fingerprint(),

@@ -6,7 +6,7 @@ use crate::doctor::node_config::read_containerd;
 use crate::doctor::steps::DiagnosisSteps;
 use landfall_model::document::open_input;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// The maximum number of bytes that are read of a file.
@@ -25,7 +25,7 @@ const FOLDERS: [&str; 6] = [
 /// The files of a machine, by their paths on it.
 #[derive(Debug)]
 pub(crate) struct MachineFiles {
-    root: PathBuf,
+    pub(super) root: PathBuf,
     is_live: bool,
 }
 
@@ -52,10 +52,6 @@ impl MachineFiles {
         } else {
             self.root.display().to_string()
         }
-    }
-
-    pub(super) fn root(&self) -> &Path {
-        &self.root
     }
 
     /// The path of a file here.

@@ -66,7 +66,7 @@ pub(crate) fn check_machine(
     } else {
         folder = containerd_lint::hosts_folder(&configs).map(str::to_owned);
         let path = files.path(runtime::CONTAINERD_CONFIG);
-        diagnoses.push(lint_config_of_node(&path, files.root())?);
+        diagnoses.push(lint_config_of_node(&path, &files.root)?);
     }
     Ok((diagnoses, ContainerdMirrors::read(files, folder.as_deref())))
 }

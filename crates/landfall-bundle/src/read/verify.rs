@@ -464,11 +464,7 @@ impl BadVolumes<'_> {
             command += " --lock landfall.lock";
         }
         // without -o, the volume is written to the folder of the first location
-        let folder = self
-            .set
-            .found()
-            .get(&number)
-            .map(|path| parent_folder(path));
+        let folder = self.set.found.get(&number).map(|path| parent_folder(path));
         if let Some(folder) = folder.filter(|folder| *folder != parent_folder(&self.set.base)) {
             let _ = write!(
                 command,

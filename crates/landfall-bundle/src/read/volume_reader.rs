@@ -68,7 +68,7 @@ impl VolumeReader {
                 loss: None,
             });
         }
-        VolumeReader::over(set.found().values().cloned().collect(), true)
+        VolumeReader::over(set.found.values().cloned().collect(), true)
     }
 
     /// Reads these files as one, in this order.

@@ -30,7 +30,8 @@ use std::sync::Arc;
 pub(crate) struct VolumeSet {
     /// The path of the bundle in the first folder, without a number.
     pub base: PathBuf,
-    found: BTreeMap<usize, PathBuf>,
+    /// The paths of the existing volumes, by number.
+    pub(crate) found: BTreeMap<usize, PathBuf>,
     /// The checksums of the volumes in hex digits, by number. Empty if there is no checksum file.
     pub sums: BTreeMap<usize, String>,
     /// The highest number of a volume that must exist.
@@ -114,11 +115,6 @@ impl VolumeSet {
     /// The file name of a volume.
     pub(crate) fn name(&self, number: usize) -> String {
         file_name(&volume_path(&self.base, number))
-    }
-
-    /// The paths of the existing volumes, by number.
-    pub(crate) fn found(&self) -> &BTreeMap<usize, PathBuf> {
-        &self.found
     }
 }
 
@@ -416,7 +412,7 @@ fn damaged(set: &VolumeSet, progress: &dyn Progress) -> BTreeMap<usize, String> 
     progress.begin("verify", set.sums.len() as u64, 0);
     let sums = file_name(&checksums_path(&set.base));
     let mut damaged = BTreeMap::new();
-    for (number, path) in set.found() {
+    for (number, path) in &set.found {
         // without a checksum, a volume cannot be checked
         let Some(sum) = set.sums.get(number) else {
             continue;
@@ -475,7 +471,7 @@ pub(crate) fn open_without(
         .filter(|other| *other != number)
         .map(|other| set.name(other))
         .collect();
-    let others = VolumeReader::over(set.found().values().cloned().collect(), true)?;
+    let others = VolumeReader::over(set.found.values().cloned().collect(), true)?;
     // if the last volume is missing, the other volumes do not end with a footer
     let footer = footer_ending_at(&others, others.length()).ok().flatten();
     let length = footer
@@ -483,7 +479,7 @@ pub(crate) fn open_without(
         .and_then(Footer::bundle_len)
         .unwrap_or_default();
     if is_beyond && length == others.length() {
-        return Err(no_volume(&path, number, set.found().len()));
+        return Err(no_volume(&path, number, set.found.len()));
     }
     if !missing.is_empty() {
         let why = "all other volumes are needed, but these are missing, too: ";

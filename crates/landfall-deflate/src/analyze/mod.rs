@@ -291,7 +291,7 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
         match encoder {
             Some(encoder) if !encoder.writes_empty_blocks => member.flushes = flushes.runs,
             Some(_) => {}
-            None => member.padding = self.inflater.padding(),
+            None => member.padding = self.inflater.padding,
         }
         Ok(Some(member))
     }

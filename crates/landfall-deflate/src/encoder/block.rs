@@ -146,7 +146,8 @@ pub(crate) struct DynamicHeader {
     symbols: Vec<(u8, u8)>,
     code: Code<HEADER_SYMBOLS>,
     code_lengths: usize,
-    size: u64,
+    /// The size of the header in bits, with the three bits that begin the block.
+    pub(crate) size: u64,
 }
 
 impl DynamicHeader {
@@ -205,11 +206,6 @@ impl DynamicHeader {
             code_lengths,
             size,
         }
-    }
-
-    /// The size of the header in bits, with the three bits that begin the block.
-    pub(crate) fn size(&self) -> u64 {
-        self.size
     }
 
     /// Begins a block with this header.

@@ -64,7 +64,7 @@ pub(crate) struct Inflater {
     tokens: Vec<DecodedToken>,
     records_tokens: bool,
     /// The bits after the final block, up to a byte boundary.
-    padding: u8,
+    pub(crate) padding: u8,
 }
 
 /// The output of one step.
@@ -132,11 +132,6 @@ impl Inflater {
     /// Whether the stream has ended.
     pub(crate) fn is_at_end(&self) -> bool {
         self.position == InflatePosition::End
-    }
-
-    /// The value of the padding bits after the final block.
-    pub(crate) fn padding(&self) -> u8 {
-        self.padding
     }
 
     /// Decodes the next piece of the stream.

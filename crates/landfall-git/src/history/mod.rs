@@ -170,7 +170,7 @@ impl Planner<'_> {
         });
         let trees = std::iter::once(object).chain(before);
         let own_bytes: u64 = trees.map(|tree| self.database.size(tree)).sum();
-        let limit = MAX_OPEN_TREES * self.database.limits().git_object_bytes;
+        let limit = MAX_OPEN_TREES * self.database.limits.git_object_bytes;
         self.open_bytes += own_bytes;
         if self.open_bytes > limit {
             return Err(GitError::TooLarge {

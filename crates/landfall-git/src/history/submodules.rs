@@ -119,7 +119,7 @@ impl SubmoduleSearch<'_> {
         file: ObjectIndex,
     ) -> Result<Vec<SubmodulePath>, GitError> {
         let entries = files.parse(file, parse_gitmodules)?;
-        let limit = self.database.limits().git_submodules;
+        let limit = self.database.limits.git_submodules;
         if entries.len() > limit {
             return Err(GitError::TooLarge {
                 what: "a .gitmodules has more submodules",
@@ -195,7 +195,7 @@ impl SubmoduleSearch<'_> {
                     EntryMode::Folder | EntryMode::File => {}
                 }
             }
-            let limit = self.database.limits().git_submodules;
+            let limit = self.database.limits.git_submodules;
             if self.found.len() > limit {
                 return Err(GitError::TooLarge {
                     what: "the refs together have more submodules",
@@ -296,7 +296,7 @@ impl<'a> RootFiles<'a> {
             });
         }
         self.bytes += size;
-        let limit = database.limits().git_config_bytes;
+        let limit = database.limits.git_config_bytes;
         if self.bytes > limit {
             return Err(GitError::TooLarge {
                 what: "the different .gitmodules or .lfsconfig files of the refs together are larger",

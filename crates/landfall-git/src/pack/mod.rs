@@ -23,7 +23,7 @@ pub use self::write::{PackSending, send_pack, write_pack};
 
 /// The objects of one or more packs, found by id.
 pub struct ObjectDatabase {
-    pub(super) limits: Limits,
+    pub(crate) limits: Limits,
     pub(super) packs: Vec<Arc<dyn PackBytes>>,
     pub(super) objects: Vec<PackedObject>,
     pub(super) by_id: HashMap<ObjectId, u32>,
@@ -85,11 +85,6 @@ impl ObjectDatabase {
             #[cfg(test)]
             content_bytes: std::sync::atomic::AtomicU64::new(0),
         }
-    }
-
-    /// The limits of the repository.
-    pub(crate) fn limits(&self) -> &Limits {
-        &self.limits
     }
 
     /// Ends the history at these commits: from now on, they have no parents.

@@ -374,8 +374,8 @@ pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), Failure> {
         } else {
             RpmRelation::parse(rest).ok_or_else(bad)?
         };
-        let name = pool.strings().add(relation.name);
-        let evr = pool.strings().add(relation.evr);
+        let name = pool.strings.add(relation.name);
+        let evr = pool.strings.add(relation.evr);
         new.relations[kind as usize].push(StoredRelation {
             name,
             sense: relation.sense,
@@ -388,7 +388,7 @@ pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), Failure> {
 
 /// Starts a package in `new`. Every package provides its own name with its own version.
 fn begin(new: &mut NewPackage, pool: &mut Pool, name: &str, evr: &str, arch: &str) {
-    let [name, evr, arch] = [name, evr, arch].map(|text| pool.strings().add(text));
+    let [name, evr, arch] = [name, evr, arch].map(|text| pool.strings.add(text));
     (new.name, new.evr, new.arch) = (Some(name), Some(evr), Some(arch));
     new.relations[RpmRelationKind::Provides as usize].push(StoredRelation {
         name,
@@ -484,7 +484,7 @@ mod tests {
         let mut pool = Pool::default();
         let mut new = NewPackage::default();
         begin(&mut new, &mut pool, "a", "1:1-1", "x86_64");
-        let name = pool.strings().add("liba.so");
+        let name = pool.strings.add("liba.so");
         new.relations[RpmRelationKind::Provides as usize].push(StoredRelation {
             name,
             sense: VersionSense::ANY,

@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 /// All known packages with their relations, stored compactly.
 #[derive(Debug)]
 pub struct Pool {
-    strings: StringPool,
+    pub(super) strings: StringPool,
     packages: Vec<RpmPackage>,
     /// The relations of all packages. Those of one package are adjacent.
     relations: Vec<StoredRelation>,
@@ -112,10 +112,6 @@ impl Default for Pool {
 }
 
 impl Pool {
-    pub(super) fn strings(&mut self) -> &mut StringPool {
-        &mut self.strings
-    }
-
     /// Adds `new` as a package of `source`, and clears `new`. A package without a name, version or
     /// architecture is not added.
     pub(super) fn add(&mut self, new: &mut NewPackage, source: Option<u16>) {

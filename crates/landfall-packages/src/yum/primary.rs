@@ -60,7 +60,7 @@ impl PrimaryReader<'_> {
             }
             "version" => {
                 self.read_evr(element)?;
-                self.new.evr = Some(self.pool.strings().add(&self.evr));
+                self.new.evr = Some(self.pool.strings.add(&self.evr));
             }
             "checksum" => self.checksum = element.attribute("type")?.unwrap_or_default(),
             // without a size, a package is refused only if it is chosen
@@ -70,7 +70,7 @@ impl PrimaryReader<'_> {
             }
             "location" => {
                 if let Some(path) = element_location(element)? {
-                    self.new.path = Some(self.pool.strings().add(&path));
+                    self.new.path = Some(self.pool.strings.add(&path));
                 }
             }
             "entry" => self.entry(element)?,
@@ -91,15 +91,15 @@ impl PrimaryReader<'_> {
         architectures: &[&str],
     ) -> Result<(), Failure> {
         match name {
-            "name" => self.new.name = Some(self.pool.strings().add(text)),
+            "name" => self.new.name = Some(self.pool.strings.add(text)),
             "arch" => {
                 // packages for other architectures are dropped at once to save memory
                 self.is_wanted &= architectures.contains(&text);
-                self.new.arch = Some(self.pool.strings().add(text));
+                self.new.arch = Some(self.pool.strings.add(text));
             }
             "checksum" => self.new.digest = digest(&self.checksum, text),
             "file" if self.is_wanted => {
-                let name = self.pool.strings().add(text);
+                let name = self.pool.strings.add(text);
                 let stored = StoredRelation {
                     name,
                     sense: VersionSense::ANY,
@@ -110,7 +110,7 @@ impl PrimaryReader<'_> {
             "package" => {
                 // like for dnf; one without a name or version cannot be locked and is not offered
                 if self.new.arch.is_none() {
-                    self.new.arch = Some(self.pool.strings().add("noarch"));
+                    self.new.arch = Some(self.pool.strings.add("noarch"));
                 }
                 if self.is_wanted && self.pool.count() >= MAX_PACKAGES {
                     let why = format!("there are more than {MAX_PACKAGES} packages");
@@ -141,7 +141,7 @@ impl PrimaryReader<'_> {
         };
         let mut name = None;
         let mut sense = VersionSense::ANY;
-        let strings = self.pool.strings();
+        let strings = &mut self.pool.strings;
         element.attributes(|key, value| match key {
             "name" => name = Some(strings.add(&value)),
             "flags" => sense = VersionSense::parse(&value).unwrap_or(VersionSense::ANY),
@@ -153,7 +153,7 @@ impl PrimaryReader<'_> {
         let mut evr = StringPool::EMPTY;
         if sense != VersionSense::ANY {
             self.read_evr(element)?;
-            evr = self.pool.strings().add(&self.evr);
+            evr = self.pool.strings.add(&self.evr);
         }
         self.new.relations[kind as usize].push(StoredRelation { name, sense, evr });
         Ok(())

@@ -161,9 +161,9 @@ impl AccessLogMisses {
 
 /// Whether the lock has the file or the git repository at `url`.
 fn url_coverage(url: &str, inventory: &Inventory<'_>) -> LockCoverage {
-    let repositories = inventory.repositories().iter();
+    let repositories = inventory.repositories.iter();
     let mut repositories = repositories.map(LockedGitRepository::url);
-    let item = inventory.urls().item(url);
+    let item = inventory.urls.item(url);
     match item.or_else(|| repositories.find(|own| *own == url)) {
         Some(item) => LockCoverage::Held { item: item.into() },
         None => LockCoverage::missing_url(url, "not in the lock".into()),

@@ -33,7 +33,7 @@ impl GitUse {
 impl Inventory<'_> {
     /// Whether the lock contains a repository, and the version of it that a document uses.
     fn decide_git(&self, used: &GitUse) -> LockCoverage {
-        if self.repositories().is_empty() {
+        if self.repositories.is_empty() {
             return LockCoverage::Undecided {
                 why: "the lock has no git repositories, so it may be mirrored in another way"
                     .into(),
@@ -41,7 +41,7 @@ impl Inventory<'_> {
         }
         let upstream = self.file_at_site(&used.url);
         let url = without_scheme(upstream.as_deref().unwrap_or(&used.url));
-        let Some(repository) = repository_at(self.repositories(), url) else {
+        let Some(repository) = repository_at(self.repositories, url) else {
             return LockCoverage::missing("the lock does not have this git repository".into());
         };
         let name = &repository.name;
@@ -51,10 +51,8 @@ impl Inventory<'_> {
             );
             return LockCoverage::Undecided { why };
         }
-        let has_url = repository
-            .urls()
-            .iter()
-            .any(|one| without_scheme(one) == url);
+        let urls = repository.urls();
+        let has_url = urls.iter().any(|one| without_scheme(one) == url);
         if !has_url && !used.is_source && upstream.is_none() {
             return LockCoverage::missing(format!(
                 "the lock has {name}; write its URL here, or add this URL to the manifest"

@@ -29,7 +29,7 @@ pub(super) fn findings(
     lines: &LineIndex<'_>,
     inventory: &Inventory<'_>,
 ) -> Vec<AuditFinding> {
-    if inventory.urls().is_empty() {
+    if inventory.urls.is_empty() {
         return Vec::new();
     }
     let joined = JoinedText::of(text);
@@ -110,7 +110,7 @@ pub(super) fn schema_findings(text: &str, inventory: &Inventory<'_>) -> Vec<Audi
         // a relative reference, or one in other letters, is not in the text
         let start = starts.get(&*url);
         let (line, column) = start.map_or((1, 1), |at| lines.line_column(*at));
-        let coverage = match inventory.urls().item(&url) {
+        let coverage = match inventory.urls.item(&url) {
             Some(item) => LockCoverage::Held {
                 item: item.to_owned(),
             },
@@ -133,7 +133,7 @@ pub(super) fn whole(
     is_variable: bool,
     inventory: &Inventory<'_>,
 ) -> Option<LockCoverage> {
-    let known = inventory.urls();
+    let known = &inventory.urls;
     let upstream = inventory.file_at_site(url);
     let at_upstream = upstream.as_deref().unwrap_or(url);
     let item = if upstream.is_some() {

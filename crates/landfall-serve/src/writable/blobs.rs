@@ -22,7 +22,7 @@ use tempfile::NamedTempFile;
 /// remove content, and which compares checksums before it returns bytes.
 pub(crate) struct WritableBlobs {
     disk: DiskStore,
-    quota: Arc<FolderQuota>,
+    pub(super) quota: Arc<FolderQuota>,
     /// Frames whose checksums were compared a moment ago.
     checks: Arc<RecentChecks<FileStamp>>,
     /// For each blob, when a client last learned that the blob is here: the client may rely on that
@@ -61,10 +61,6 @@ impl WritableBlobs {
             protected: Mutex::default(),
             naming: Mutex::default(),
         })
-    }
-
-    pub(super) fn quota(&self) -> &Arc<FolderQuota> {
-        &self.quota
     }
 
     /// All blobs with the metadata of their files.
@@ -441,7 +437,7 @@ mod tests {
                     });
                 }
             });
-            assert_eq!(blobs.quota().used(), 1000 * u64::from(number));
+            assert_eq!(blobs.quota.used(), 1000 * u64::from(number));
         }
     }
 }

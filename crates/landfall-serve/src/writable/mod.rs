@@ -96,7 +96,7 @@ impl WritableStore {
     }
 
     pub(crate) fn quota(&self) -> &FolderQuota {
-        self.blobs.quota()
+        &self.blobs.quota
     }
 
     /// Prevents the removal of blobs until the guard is dropped, so that the blobs of a manifest

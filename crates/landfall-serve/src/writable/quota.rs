@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The bytes of the blobs in the folder, including uploads in progress.
 pub(crate) struct FolderQuota {
     used: AtomicU64,
-    max: Option<u64>,
+    /// The maximum in bytes; `None` means no limit.
+    pub(crate) max: Option<u64>,
 }
 
 impl FolderQuota {
@@ -23,11 +24,6 @@ impl FolderQuota {
 
     pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
-    }
-
-    /// The maximum in bytes; `None` means no limit.
-    pub(crate) fn max(&self) -> Option<u64> {
-        self.max
     }
 
     /// Whether `bytes` more fit at the moment.

@@ -150,13 +150,13 @@ impl PushCommand {
                     blobs,
                 },
             };
-        let dry_run = self.delivery.is_dry_run();
+        let dry_run = self.delivery.dry_run;
         // planned before the push, so that bad arguments of `--prune` stop it
         let prune = || {
             self.pruning
                 .plan(context, whole.as_ref().unwrap_or(&lock), &mapping, dry_run)
         };
-        let prune = self.pruning.is_enabled().then(prune).transpose()?;
+        let prune = self.pruning.prune.then(prune).transpose()?;
         context.page.set_content(&lock, Some(&*blobs));
         let mut result = context.run(async {
             let client = context.client_for_lock(Path::new(FILE_NAME), shard, &[])?;
@@ -241,8 +241,8 @@ impl PushCommand {
         delivered.retain(|item| item.kind() == EntryKind::Git);
         let signatures = ImageSignatures::verify(context.site.as_ref(), &delivered, blobs.clone())?;
         let target = GitTarget {
-            move_refs: self.delivery.moves_tags(),
-            dry_run: self.delivery.is_dry_run(),
+            move_refs: self.delivery.move_tags,
+            dry_run: self.delivery.dry_run,
             url,
         };
         context.run(async {
@@ -303,7 +303,7 @@ impl PushCommand {
         let bundle = Some(accepted.report_member());
         let fingerprint = accepted.bundle.fingerprint().clone();
         let serial = accepted.bundle.serial();
-        let whole = if self.pruning.is_enabled() && !accepted.bundle.partial().is_empty() {
+        let whole = if self.pruning.prune && !accepted.bundle.partial().is_empty() {
             Some(accepted.bundle.lock()?)
         } else {
             None

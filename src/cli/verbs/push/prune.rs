@@ -23,7 +23,7 @@ pub(crate) struct PruneFlags {
     /// After the push, list the manifests of the registry that are needed neither by the push nor
     /// by --keep or --keep-last
     #[arg(long, conflicts_with = "shard")]
-    prune: bool,
+    pub(crate) prune: bool,
     /// Delete what --prune lists
     #[arg(long, requires = "prune")]
     delete: bool,
@@ -50,10 +50,6 @@ pub(crate) struct PrunePlan {
 }
 
 impl PruneFlags {
-    pub(crate) fn is_enabled(&self) -> bool {
-        self.prune
-    }
-
     /// Plans the pruning after a push of `lock`. With `dry_run` nothing is deleted.
     pub(crate) fn plan(
         &self,

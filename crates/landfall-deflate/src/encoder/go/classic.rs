@@ -86,7 +86,7 @@ impl GoBlockWriter {
         let (counts, header) = self.prepare(tokens);
         let extra_bits = counts.extra_bits();
         let fixed_size = 3 + self.fixed.size(&counts) + extra_bits;
-        let dynamic_size = header.size() + self.dynamic.size(&counts) + extra_bits;
+        let dynamic_size = header.size + self.dynamic.size(&counts) + extra_bits;
         let smallest = fixed_size.min(dynamic_size);
         if let Some(plain) = plain
             && plain.len() <= MAX_STORED
@@ -108,7 +108,7 @@ impl GoBlockWriter {
     /// The size of the dynamic block is measured without the extra bits of matches.
     fn write_dynamic(&mut self, tokens: &[Token], plain: &[u8], out: &mut BitWriter) {
         let (counts, header) = self.prepare(tokens);
-        if is_better_stored(plain, header.size() + self.dynamic.size(&counts)) {
+        if is_better_stored(plain, header.size + self.dynamic.size(&counts)) {
             write_stored(plain, false, out);
         } else {
             header.write(false, out);
@@ -124,7 +124,7 @@ impl GoBlockWriter {
         // one distance symbol has to be transmitted
         counts.distances[0] = 1;
         let header = self.build(&mut counts);
-        if is_better_stored(plain, header.size() + self.dynamic.size(&counts)) {
+        if is_better_stored(plain, header.size + self.dynamic.size(&counts)) {
             write_stored(plain, false, out);
         } else {
             header.write(false, out);

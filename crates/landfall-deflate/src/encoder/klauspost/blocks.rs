@@ -160,7 +160,7 @@ impl KlauspostBlockWriter {
                 distances,
                 self.rules.ties,
             );
-            let size = header.size() + codes.size(&counts) + extra_bits;
+            let size = header.size + codes.size(&counts) + extra_bits;
             let fixed_size = 3 + self.fixed.size(&counts) + extra_bits;
             let is_fixed = can_be_fixed && fixed_size <= size;
             if let Some((plain, stored_size)) = stored
@@ -172,7 +172,7 @@ impl KlauspostBlockWriter {
                 return self.write_fixed(tokens, out);
             }
             header.write(false, out);
-            self.open_header = header.size();
+            self.open_header = header.size;
             self.has_only_literals = false;
         }
         self.codes.write_tokens(tokens, out);
@@ -220,7 +220,7 @@ impl KlauspostBlockWriter {
                 self.rules.ties,
             );
             header.write(false, out);
-            self.open_header = header.size();
+            self.open_header = header.size;
             self.has_only_literals = true;
         }
         self.codes.write_literals(plain, out);
@@ -310,11 +310,11 @@ impl KlauspostBlockWriter {
                 counts.used_distances(),
                 self.rules.ties,
             );
-            if let Some(plain) = stored(header.size() + codes.size(&counts) + extra_bits) {
+            if let Some(plain) = stored(header.size + codes.size(&counts) + extra_bits) {
                 return self.write_stored(plain, out);
             }
             header.write(false, out);
-            self.open_header = header.size();
+            self.open_header = header.size;
             self.has_only_literals = false;
         }
         self.codes.write_tokens(tokens, out);
@@ -370,7 +370,7 @@ impl KlauspostBlockWriter {
                 ties,
             );
             header.write(false, out);
-            self.open_header = header.size();
+            self.open_header = header.size;
             self.has_only_literals = true;
         }
         self.codes.write_literals(plain, out);

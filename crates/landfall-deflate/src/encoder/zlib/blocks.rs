@@ -45,7 +45,7 @@ pub(super) fn write_block(
     counts.literals[END_OF_BLOCK] = 1;
     let fixed_size = 3 + coded_size(&FIXED_CODES, &counts);
     let (dynamic, header) = dynamic_codes(&counts);
-    let dynamic_size = header.size() + coded_size(&dynamic, &counts);
+    let dynamic_size = header.size + coded_size(&dynamic, &counts);
 
     let in_bytes = |bits: u64| bits.div_ceil(8);
     let is_fixed =

@@ -81,9 +81,9 @@ impl WindowBytes {
 
 #[derive(Debug)]
 pub(super) struct Window {
-    bytes: WindowBytes,
-    /// 512 bytes to 32 KiB.
-    size: usize,
+    pub(super) bytes: WindowBytes,
+    /// The size of the lower half, 512 bytes to 32 KiB.
+    pub(super) size: usize,
 }
 
 impl Window {
@@ -93,17 +93,6 @@ impl Window {
             bytes: WindowBytes(boxed_array(0)),
             size: 1 << window_bits.clamp(9, 15),
         }
-    }
-
-    /// The size of the lower half, in bytes.
-    #[inline]
-    pub(super) fn size(&self) -> usize {
-        self.size
-    }
-
-    #[inline]
-    pub(super) fn bytes(&self) -> &WindowBytes {
-        &self.bytes
     }
 
     /// Copies as much of `input` to `at` as fits into the window. Returns the number of bytes.

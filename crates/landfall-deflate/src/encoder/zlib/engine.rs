@@ -83,8 +83,8 @@ impl<D: Dialect> Engine<D> {
         Self {
             dialect,
             effort,
-            chains: HashChains::new(window.size(), hash),
-            index: PositionIndex::new(window.size(), hash),
+            chains: HashChains::new(window.size, hash),
+            index: PositionIndex::new(window.size, hash),
             window,
             tokens: Tokens::new(),
             position: 0,
@@ -134,7 +134,7 @@ impl<D: Dialect> Engine<D> {
     /// Replaces all earlier input by the end of `dictionary`, up to the size of the window. All
     /// blocks must have ended.
     pub(super) fn restart(&mut self, dictionary: &[u8]) {
-        let used = dictionary.len().min(self.window.size());
+        let used = dictionary.len().min(self.window.size);
         self.position = self
             .window
             .append(0, &dictionary[dictionary.len() - used..]);
@@ -148,7 +148,7 @@ impl<D: Dialect> Engine<D> {
             }
             Parsing::Lazy => {
                 self.index.forget();
-                self.index.link_up_to(self.window.bytes(), self.position);
+                self.index.link_up_to(&self.window.bytes, self.position);
             }
             Parsing::Runs | Parsing::Literals => {}
         }
@@ -200,7 +200,7 @@ impl<D: Dialect> Engine<D> {
             let moves = match end {
                 // the window moves once it has no room for `wanted` bytes: if zlib gets the whole
                 // input at once, it does not check earlier
-                InputEnd::Open => 2 * self.window.size() - self.position < wanted,
+                InputEnd::Open => 2 * self.window.size - self.position < wanted,
                 InputEnd::Reached => self.is_movable() && !self.end_marked,
             };
             if moves {
@@ -220,18 +220,18 @@ impl<D: Dialect> Engine<D> {
         if D::READS_PAST_END && end == InputEnd::Reached && !self.end_marked {
             let end = self.position + self.ahead;
             self.window.clear(end, MIN_LENGTH - 1);
-            self.index.link_up_to(self.window.bytes(), end + MAX_LENGTH);
+            self.index.link_up_to(&self.window.bytes, end + MAX_LENGTH);
             self.end_marked = true;
         }
     }
 
     /// Whether no match can reach the lower half of the window any more.
     fn is_movable(&self) -> bool {
-        self.position >= 2 * self.window.size() - WANTED_AHEAD
+        self.position >= 2 * self.window.size - WANTED_AHEAD
     }
 
     fn slide(&mut self) {
-        let size = self.window.size();
+        let size = self.window.size;
         self.window.slide();
         match self.effort.parsing {
             Parsing::Greedy => self.chains.slide(),
@@ -251,13 +251,13 @@ impl<D: Dialect> Engine<D> {
             Parsing::Greedy => {
                 while self.pending_inserts > 0 && self.ahead + self.pending_inserts >= MIN_LENGTH {
                     let at = self.position - self.pending_inserts;
-                    self.chains.insert(self.window.bytes(), at);
+                    self.chains.insert(&self.window.bytes, at);
                     self.pending_inserts -= 1;
                 }
             }
             Parsing::Lazy => {
                 let end = self.position + self.ahead;
-                self.index.link_up_to(self.window.bytes(), end);
+                self.index.link_up_to(&self.window.bytes, end);
             }
             Parsing::Runs | Parsing::Literals => {}
         }
@@ -265,7 +265,7 @@ impl<D: Dialect> Engine<D> {
 
     fn insert_range(&mut self, from: usize, to: usize) {
         for at in from..to {
-            self.chains.insert(self.window.bytes(), at);
+            self.chains.insert(&self.window.bytes, at);
         }
     }
 
@@ -297,9 +297,9 @@ impl<D: Dialect> Engine<D> {
     /// there can be no such match. `head` is the head of the position's chain.
     #[inline]
     fn plan_search(&self, head: usize, longer_than: usize) -> Option<Search> {
-        let too_far = self.position - head > self.window.size() - WANTED_AHEAD;
+        let too_far = self.position - head > self.window.size - WANTED_AHEAD;
         // the position can be this near to the window's end only after the end of the input
-        let near_end = self.position > 2 * self.window.size() - WANTED_AHEAD;
+        let near_end = self.position > 2 * self.window.size - WANTED_AHEAD;
         if head == 0 || too_far || near_end || longer_than >= self.ahead {
             return None;
         }
@@ -324,7 +324,7 @@ impl<D: Dialect> Engine<D> {
     fn search_index(&self, longer_than: usize) -> Option<Match> {
         let head = self.index.head(self.position);
         let search = self.plan_search(head, longer_than)?;
-        let bytes = self.window.bytes();
+        let bytes = &self.window.bytes;
         let mut found = self
             .index
             .longest_match(bytes, self.position, head, search)?;
@@ -338,9 +338,9 @@ impl<D: Dialect> Engine<D> {
         if !D::READS_PAST_END && self.ahead < MIN_LENGTH {
             return None;
         }
-        let head = self.chains.insert(self.window.bytes(), self.position);
+        let head = self.chains.insert(&self.window.bytes, self.position);
         let search = self.plan_search(head, NO_MATCH)?;
-        let bytes = self.window.bytes();
+        let bytes = &self.window.bytes;
         let mut found = self
             .chains
             .longest_match(bytes, self.position, head, search)?;

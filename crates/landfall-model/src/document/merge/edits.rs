@@ -8,7 +8,8 @@ use std::ops::Range;
 
 /// A text and the edits to apply to it.
 pub(super) struct TextEdits<'t> {
-    text: &'t str,
+    /// The text before the edits.
+    pub(super) text: &'t str,
     edits: Vec<(Range<usize>, String)>,
 }
 
@@ -18,11 +19,6 @@ impl<'t> TextEdits<'t> {
             text,
             edits: Vec::new(),
         }
-    }
-
-    /// The text before the edits.
-    pub(super) fn text(&self) -> &'t str {
-        self.text
     }
 
     /// Adds `parts` to the flow collection at the bytes `span`. `last` is the end of the existing

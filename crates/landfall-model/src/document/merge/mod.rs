@@ -279,7 +279,7 @@ impl ValueMerger<'_> {
                 .map(|(key, value)| format!("{}: {}", flow_text(key), flow_text(value)))
                 .collect();
             let last = mapping.entries.last();
-            let last = last.map(|entry| entry.content_end(self.edits.text()));
+            let last = last.map(|entry| entry.content_end(self.edits.text));
             self.edits.add_flow(&mapping.span, last, &pairs);
         } else if !missing.is_empty() {
             let first = mapping
@@ -289,7 +289,7 @@ impl ValueMerger<'_> {
             let column = self.edits.column(first.key.span().start);
             let lines = block_text(&missing, column)?;
             self.edits
-                .add_lines(node.content_end(self.edits.text()), &lines);
+                .add_lines(node.content_end(self.edits.text), &lines);
         }
         Ok(Value::Mapping(new))
     }

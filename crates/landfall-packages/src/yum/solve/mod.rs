@@ -143,7 +143,7 @@ pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableR
         let outcome = outcome
             .map_err(SolverStop::from)
             .and_then(|()| chooser.run());
-        left = chooser.sat.steps();
+        left = chooser.sat.steps;
         match outcome {
             Ok(()) => {
                 if !choice_rules.drop_unneeded(|id| chooser.sat.value(installed(id)) > 0) {

@@ -114,7 +114,7 @@ impl<'p> PackageChooser<'p> {
     }
 
     pub(super) fn policy(&mut self) -> Policy<'_, 'p> {
-        Policy::new(&mut self.rules, self.sat.trail())
+        Policy::new(&mut self.rules, &self.sat.trail)
     }
 
     /// Returns the undecided candidates of a rule, or `None` if no candidate has to be installed
@@ -218,7 +218,7 @@ impl<'p> PackageChooser<'p> {
         // only rules of installed packages can be unmet
         let mut ranges: Vec<(u32, u32)> = self
             .sat
-            .trail()
+            .trail
             .iter()
             .filter(|literal| **literal > 0)
             .map(|literal| self.rules_of[package(*literal).0 as usize])
@@ -486,7 +486,7 @@ impl<'p> PackageChooser<'p> {
         // recommendations of the base were decided when it was installed
         let recommending: Vec<PackageId> = self
             .sat
-            .trail()
+            .trail
             .iter()
             .filter(|literal| **literal > 0)
             .map(|literal| package(*literal))

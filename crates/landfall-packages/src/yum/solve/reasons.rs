@@ -78,12 +78,12 @@ fn may_hold(rules: &Rules<'_>, some: &[&Rule], steps: &mut u64) -> bool {
             sat.value(*literal) == 0
         });
         let Some(open) = open else {
-            *steps = sat.steps();
+            *steps = sat.steps;
             return true;
         };
         outcome = sat.spend(visited).and_then(|()| sat.decide(open));
     }
-    *steps = sat.steps();
+    *steps = sat.steps;
     outcome == Err(SolverStop::OutOfSteps)
 }
 

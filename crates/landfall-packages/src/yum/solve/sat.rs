@@ -24,7 +24,7 @@ pub(super) struct Sat {
     /// For each package, the clause that forced its assignment; `None` for decisions.
     because: Vec<Option<ClauseId>>,
     /// All assigned literals in the order of their assignment.
-    trail: Vec<Literal>,
+    pub(super) trail: Vec<Literal>,
     /// The length of the trail at the beginning of each level above 1.
     level_starts: Vec<usize>,
     /// The number of literals of the trail that have been propagated.
@@ -34,7 +34,7 @@ pub(super) struct Sat {
     /// The number of the first learnt clause.
     first_learnt: ClauseId,
     /// The number of steps that are left.
-    steps: u64,
+    pub(super) steps: u64,
 }
 
 /// The reason why the search ended without a solution.
@@ -134,11 +134,6 @@ impl Sat {
         if literal > 0 { decided } else { -decided }
     }
 
-    /// Returns the number of steps that are left.
-    pub(super) fn steps(&self) -> u64 {
-        self.steps
-    }
-
     /// Subtracts `steps` (visited clauses, for example) from the budget, and fails once it is used
     /// up.
     pub(super) fn spend(&mut self, steps: usize) -> Result<(), SolverStop> {
@@ -148,11 +143,6 @@ impl Sat {
         } else {
             Ok(())
         }
-    }
-
-    /// Returns the assigned literals in the order of their assignment.
-    pub(super) fn trail(&self) -> &[Literal] {
-        &self.trail
     }
 
     fn set(&mut self, literal: Literal, because: Option<ClauseId>) {
