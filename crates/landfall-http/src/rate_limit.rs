@@ -109,9 +109,6 @@ pub(super) fn median(mut offsets: Vec<i64>) -> Option<i64> {
 
 // The words with which a server explains a refusal, from the body and headers of its response.
 
-/// The maximum number of bytes of a body that are read for an explanation.
-const BODY: usize = 64 << 10;
-
 /// The maximum number of characters of a text of a server that messages show.
 const SHOWN: usize = 300;
 
@@ -134,7 +131,7 @@ impl HttpResponse {
         let server = self.header(SERVER.as_str()).map(str::to_owned);
         let has_body = self.method != Method::HEAD;
         let body = if has_body {
-            self.bytes(BODY).await.unwrap_or_default().to_vec()
+            read_beginning(self.stream(), Vec::new()).await
         } else {
             self.discard().await;
             Vec::new()
@@ -280,8 +277,9 @@ fn shown(text: &str) -> String {
 // HTML pages in place of the requested content: proxies and sign-in portals send them with status
 // 200.
 
-/// The maximum number of bytes of a page that are read to find its title.
-const PAGE: usize = 64 << 10;
+/// The maximum number of bytes of a body that are read for an explanation, such as the title of a
+/// page.
+const BEGINNING: usize = 64 << 10;
 
 impl HttpResponse {
     /// Whether the `Content-Type` of the response is HTML.
@@ -326,7 +324,7 @@ impl HttpResponse {
         // without a body, the error is the same except for the title
         let mut body = Vec::new();
         if has_body {
-            body = page_beginning(self.stream(), body).await;
+            body = read_beginning(self.stream(), body).await;
         }
         page_error(&url, via.as_deref(), what, &body)
     }
@@ -366,15 +364,14 @@ impl HttpResponse {
                 .chain(stream)
                 .boxed());
         }
-        let body = page_beginning(stream, first.to_vec()).await;
+        let body = read_beginning(stream, first.to_vec()).await;
         Err(page_error(&url, via.as_deref(), what, &body))
     }
 }
 
-/// Appends the next bytes of a page to `body`, until `body` has `PAGE` bytes or the page ends or
-/// fails.
-async fn page_beginning(mut stream: ByteStream, mut body: Vec<u8>) -> Vec<u8> {
-    while body.len() < PAGE
+/// Appends the next bytes to `body`, until it has `BEGINNING` bytes or the stream ends or fails.
+async fn read_beginning(mut stream: ByteStream, mut body: Vec<u8>) -> Vec<u8> {
+    while body.len() < BEGINNING
         && let Some(Ok(more)) = stream.next().await
     {
         body.extend_from_slice(&more);
