@@ -61,7 +61,7 @@ impl UploadSessions {
         if sessions.len() >= max {
             return Err(overloaded(
                 StatusCode::TOO_MANY_REQUESTS,
-                "too many uploads are in progress",
+                &format!("{max} uploads are in progress"),
             ));
         }
         sessions.insert(id.clone(), Arc::new(session));
