@@ -127,10 +127,6 @@ impl PackCommand {
             }
             bases.push(opened.into_base());
         }
-        let store = context.store()?;
-        // the signatures of a delta may be in its bases
-        signatures.insert(0, store.clone());
-        let signatures: Arc<dyn BlobRead> = Arc::new(BlobChain(signatures));
         let site = context.site.clone();
         let signer = signer(self.sign.as_deref())?;
         let progress = Arc::clone(&context.progress);
@@ -147,6 +143,10 @@ impl PackCommand {
             check_folder("the bundle", &out)?;
         }
         let object = object.filter(|_| !self.dry_run);
+        let store = context.store()?;
+        // the signatures of a delta may be in its bases
+        signatures.insert(0, store.clone());
+        let signatures: Arc<dyn BlobRead> = Arc::new(BlobChain(signatures));
         let mut packaging = Packaging {
             volume_size: self.volume_size,
             tools: self.tools()?,
