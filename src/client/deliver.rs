@@ -71,8 +71,8 @@ impl Client {
         mapping: &DestinationMap,
         options: PushOptions,
     ) -> Result<Pushed, Failure> {
-        self.mirror_with_store(lock, Arc::new(store.clone()), keep, mapping, options)
-            .await
+        let store = Arc::new(store.clone());
+        Box::pin(self.mirror_with_store(lock, store, keep, mapping, options)).await
     }
 
     /// Like [`Client::mirror`], with any kind of store.

@@ -52,7 +52,7 @@ impl Client {
         // name, not for the repositories of a chart's dependencies
         let charts = manifest.requests.charts.iter();
         resolver.named = charts.map(|chart| chart.name.repository_url()).collect();
-        let locked = lock(manifest, old, &updated.relock, pins, &resolver).await;
+        let locked = Box::pin(lock(manifest, old, &updated.relock, pins, &resolver)).await;
         // facts about repositories save requests in the next run, even if items failed
         resolver.remember();
         locked
@@ -81,7 +81,7 @@ impl Client {
         let manifest = load_edited(request.paths, request.platforms, &FileOverrides::new())?;
         let mut resolver = self.resolver(store);
         resolver.signatures = self.signatures_for(&manifest);
-        let updated = update(request, &resolver).await;
+        let updated = Box::pin(update(request, &resolver)).await;
         resolver.remember();
         updated
     }
