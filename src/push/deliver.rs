@@ -142,10 +142,13 @@ impl Uploader {
             .iter()
             .map(|part| self.try_child(part, repository, failed_blobs))
             .collect();
-        let mut requests = futures_util::stream::iter(requests).buffer_unordered(MANIFESTS_AT_ONCE);
+        let requests = futures_util::stream::iter(requests).buffer_unordered(MANIFESTS_AT_ONCE);
+        // All of them end before errors are handled: one that is not polled meanwhile would hold
+        // the lock of its manifest in the store, for which the reading of attestations waits.
+        let results: Vec<_> = requests.collect().await;
         let attestations = OnceCell::new();
         let mut lost = None;
-        while let Some((child, result)) = requests.next().await {
+        for (child, result) in results {
             if let Err(error) = result {
                 let attestations = attestations.get_or_init(|| self.attestations(entry)).await;
                 self.lose_attestation(entry, attestations, child, error, is_last)

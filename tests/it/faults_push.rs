@@ -4,7 +4,7 @@ use crate::support::faults::{
     Auth, Content, Fault, FaultKind, Location, RequestKind, RetryAfter, Rig, Seen, Settings, done,
     reason,
 };
-use crate::support::images::{OCI_EMPTY, OCI_MANIFEST};
+use crate::support::images::{OCI_EMPTY, OCI_MANIFEST, digest};
 use crate::support::library::{ItemStatus, ReportItem};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -219,6 +219,28 @@ fn chunked_uploads_succeed_despite_unusual_responses() {
     ] {
         arrives(name, faults, 2);
     }
+}
+
+/// Before, the run did not end: the search for attestations waited for a manifest in the store that
+/// another request was writing, and that request was not polled meanwhile.
+#[test]
+fn a_manifest_that_is_refused_while_another_is_fetched_fails_its_image() {
+    let mut content = Content::default();
+    let children =
+        ["linux/amd64", "linux/arm64"].map(|platform| content.image("app", platform, &[(1, 300)]));
+    let index = content.index("app", &children);
+    content.tag("app", "v1", &index);
+    let rig = Rig::holding(content, "images: [HOST/app:v1]\n");
+    let slow = FaultKind::Hold(Duration::from_millis(200));
+    rig.set_faults([
+        Fault::always(RequestKind::Manifest, FaultKind::Status(403)).at(digest(&children[0])),
+        Fault::always(RequestKind::Manifest, slow).at(digest(&children[1])),
+    ]);
+    let refused = rig.mirror_keeping("kept").unwrap().items;
+    assert!(reason(&refused).contains("403"), "{}", reason(&refused));
+    rig.set_faults([]);
+    assert!(done(&rig.mirror_keeping("kept").unwrap().items));
+    rig.assert_arrived("after the refusal");
 }
 
 #[test]

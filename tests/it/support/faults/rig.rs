@@ -194,7 +194,7 @@ impl Rig {
 
     /// A rig with this content at the upstream, and a manifest with these sections, in which `HOST`
     /// is replaced by the address of the upstream.
-    fn holding(content: Content, sections: &str) -> Rig {
+    pub fn holding(content: Content, sections: &str) -> Rig {
         let up = Faults::new(content);
         let down = Faults::new(Content::default());
         let place = Place::new();
