@@ -154,7 +154,7 @@ pub(super) fn in_terraform(text: &str) -> Vec<GitUse> {
 /// known.
 pub(super) fn in_commands(text: &str) -> Vec<GitUse> {
     let variables = ShellVariables::of(text);
-    let filled = |word: &str| variables.filled(word).unwrap_or_else(|| word.to_owned());
+    let filled = |word: &str| variables.filled_or_written(word);
     let uses = git_clones(text)
         .into_iter()
         .filter_map(|(written, revision)| {

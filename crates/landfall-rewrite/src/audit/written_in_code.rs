@@ -7,7 +7,9 @@ use super::is_page;
 use crate::index::is_pinned;
 use crate::inventory::Inventory;
 use crate::rules::InstalledChart;
-use crate::text::{ShellVariables, TerraformResource, has_placeholder, helm_charts, resources};
+use crate::text::{
+    OCI, ShellVariables, TerraformResource, has_placeholder, helm_charts, resources,
+};
 use crate::walk::{HAS_PLACEHOLDER, ImageCandidate};
 use std::path::Path;
 
@@ -47,13 +49,13 @@ pub(super) fn has_commands(name: &Path) -> bool {
 /// The charts of the commands of helm. Variables are filled in if their values are known.
 fn of_helm(text: &str, inventory: &Inventory<'_>) -> Vec<ImageCandidate> {
     let variables = ShellVariables::of(text);
-    let filled = |word: &str| variables.filled(word).unwrap_or_else(|| word.to_owned());
+    let filled = |word: &str| variables.filled_or_written(word);
     let charts = helm_charts(text).into_iter().filter_map(|command| {
         let mut version = command.version.map(filled);
         let (written, repository, chart) = match command.repository {
             Some(repository) => (command.chart, filled(repository), filled(command.chart)),
             None => {
-                let written = command.chart.strip_prefix("oci://")?;
+                let written = command.chart.strip_prefix(OCI)?;
                 let address = filled(written);
                 let (repository, chart) = address.rsplit_once('/')?;
                 let (chart, tag) = chart.split_once(':').unwrap_or((chart, ""));
@@ -62,7 +64,7 @@ fn of_helm(text: &str, inventory: &Inventory<'_>) -> Vec<ImageCandidate> {
                     return None;
                 }
                 version = version.or((!tag.is_empty()).then(|| tag.to_owned()));
-                (written, format!("oci://{repository}"), chart.to_owned())
+                (written, format!("{OCI}{repository}"), chart.to_owned())
             }
         };
         let at = written.as_ptr() as usize - text.as_ptr() as usize;
@@ -115,7 +117,7 @@ fn of_terraform(
             let (at, repository) = match argument("repository") {
                 Some(repository) => repository,
                 // a local chart, or one in a registry
-                None => (chart_at, chart.strip_prefix("oci://")?.rsplit_once('/')?.0),
+                None => (chart_at, chart.strip_prefix(OCI)?.rsplit_once('/')?.0),
             };
             let version = argument("version").map(|(_, version)| version);
             let mut parts = [Some(repository), Some(chart), version]

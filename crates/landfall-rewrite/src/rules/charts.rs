@@ -3,15 +3,13 @@
 
 use crate::index::is_pinned;
 use crate::inventory::Inventory;
+use crate::text::OCI;
 use crate::walk::{ImageCandidate, MappingContext, ReferenceCollector, start_of};
 use crate::yaml::{
     YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, text_entry, text_of, value_of,
 };
 use landfall_item::ChartName;
 use landfall_model::is_web_url;
-
-/// The scheme of charts and artifacts in a registry.
-pub(super) const SCHEME: &str = "oci://";
 
 /// The keys of one mapping that name a chart.
 struct ChartKeys {
@@ -86,7 +84,7 @@ impl<'s> NamedChart<'s> {
     pub(super) fn is_in_registry(&self) -> bool {
         self.repository.is_none_or(|(_, repository)| {
             let repository = repository.value.trim();
-            repository.starts_with(SCHEME) || self.needs_no_scheme && !repository.contains("://")
+            repository.starts_with(OCI) || self.needs_no_scheme && !repository.contains("://")
         })
     }
 }
@@ -98,7 +96,7 @@ impl ChartKeys {
         } = members;
         let name = text_entry(entries, self.name)?;
         let version = self.version.iter().find_map(|key| text_entry(entries, key));
-        let is_address = name.1.value.trim().starts_with(SCHEME) && self.below.is_none();
+        let is_address = name.1.value.trim().starts_with(OCI) && self.below.is_none();
         let repository = text_entry(entries, self.repository).filter(|_| !is_address);
         let is_below = self.below.is_none_or(|below| {
             around.key == Some(below) || (around.key.is_none() && around.above == Some(below))
@@ -107,7 +105,7 @@ impl ChartKeys {
             None => is_address,
             // the dependencies of a Chart.yaml must match its Chart.lock
             Some(_) if around.above == Some("dependencies") => false,
-            Some((_, repository)) => is_below || repository.value.trim().starts_with(SCHEME),
+            Some((_, repository)) => is_below || repository.value.trim().starts_with(OCI),
         };
         is_chart.then_some(NamedChart {
             repository,
@@ -163,7 +161,7 @@ impl<'s> NamedChart<'s> {
         let (repository, positions) = match self.repository {
             Some((at, repository)) => (repository.value.trim(), vec![at, name_at]),
             None if self.version.is_some()
-                || is_pinned(self.name_text().trim_start_matches(SCHEME)) =>
+                || is_pinned(self.name_text().trim_start_matches(OCI)) =>
             {
                 return None;
             }
@@ -270,9 +268,9 @@ impl InstalledChart<'_> {
         } else {
             let repository = self
                 .repository
-                .trim_start_matches(SCHEME)
+                .trim_start_matches(OCI)
                 .trim_end_matches('/');
-            ChartName::try_from(format!("oci://{repository}/{}:{version}", self.chart))
+            ChartName::try_from(format!("{OCI}{repository}/{}:{version}", self.chart))
         };
         let name = name.map_err(|_| RANGE)?;
         Ok((name.reference.to_string(), Some(name)))

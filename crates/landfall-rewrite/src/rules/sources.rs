@@ -1,11 +1,12 @@
 //! Rules for what documents of GitOps controllers and other tools take from elsewhere: git
 //! repositories, and artifacts and charts of a registry.
 
-use super::charts::{NamedChart, SCHEME};
+use super::charts::NamedChart;
 use crate::git_source::{GitSource, GitUse};
 use crate::index::{ReferenceLookup, ReferenceReplacement, replaced};
 use crate::inventory::Inventory;
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
+use crate::text::OCI;
 use crate::walk::{
     ImageCandidate, MappingContext, NodeStep, ReferenceCollector, start_of, text_start,
 };
@@ -178,8 +179,8 @@ impl<'s> GitopsSource<'s> {
 
     /// The scheme of the address: `oci://` or empty.
     fn scheme(&self) -> &'static str {
-        if self.written().starts_with(SCHEME) {
-            SCHEME
+        if self.written().starts_with(OCI) {
+            OCI
         } else {
             ""
         }
@@ -187,7 +188,7 @@ impl<'s> GitopsSource<'s> {
 
     /// The repository, without a scheme.
     fn repository(&self) -> String {
-        let address = self.written().trim_start_matches(SCHEME);
+        let address = self.written().trim_start_matches(OCI);
         let address = address.trim_end_matches('/');
         match self.chart {
             Some(chart) => format!("{address}/{chart}"),
@@ -210,7 +211,7 @@ impl<'s> GitopsSource<'s> {
 fn flux_source<'s>(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
     let (at, address) = text_entry(entries, "url")?;
     let is_helmfile = text_of(entries, "oci") == Some("true");
-    if !(is_helmfile || address.value.trim().starts_with(SCHEME)) {
+    if !(is_helmfile || address.value.trim().starts_with(OCI)) {
         return None;
     }
     let version = match value_of(entries, "ref") {
@@ -249,7 +250,7 @@ fn version_in<'s>(reference: &'s [YamlEntry<'s>]) -> Option<SourceVersion<'s>> {
 fn argo_source<'s>(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
     let (at, address) = text_entry(entries, "repoURL")?;
     let (_, revision) = text_entry(entries, "targetRevision")?;
-    let is_registry = address.value.trim().starts_with(SCHEME);
+    let is_registry = address.value.trim().starts_with(OCI);
     is_registry.then(|| GitopsSource {
         at,
         address,
@@ -328,7 +329,7 @@ pub(super) fn gitops_candidates<'s>(
         SourceVersion::Range(range) => with_range(range, &source, inventory),
         SourceVersion::Tag(_) | SourceVersion::Digest(..) => (source.reference(), None),
     };
-    let chart = source.is_chart.then(|| format!("{SCHEME}{written}"));
+    let chart = source.is_chart.then(|| format!("{OCI}{written}"));
     collector.add_candidate(ImageCandidate {
         is_chart: source.is_chart,
         chart: chart.and_then(|name| ChartName::try_from(name).ok()),

@@ -106,6 +106,9 @@ fn scan_words(
     found
 }
 
+/// The scheme of charts and artifacts in a registry.
+pub(crate) const OCI: &str = "oci://";
+
 /// Schemes that may precede a reference.
 pub(super) const SCHEMES: [&str; 4] = ["docker", "oci", "docker-image", "container"];
 

@@ -1,12 +1,10 @@
 //! Reads the commands of scripts, pipelines and cloud-init word by word, and finds the charts that
 //! helm installs and the repositories that git clones.
 
+use super::OCI;
 use super::terraform::AddressedChart;
 use landfall_model::ChartVersion;
 use std::collections::BTreeMap;
-
-/// The scheme of charts in a registry.
-const SCHEME: &str = "oci://";
 
 /// Whether `word` ends a command.
 pub(crate) fn is_separator(word: &str) -> bool {
@@ -177,7 +175,7 @@ pub(crate) fn helm_charts(text: &str) -> Vec<CommandChart<'_>> {
         positional.find(|word| OF_CHART.contains(word))?;
         let version = command.flag(&["--version"]);
         let names: Vec<&str> = positional.collect();
-        let in_registry = names.iter().find(|name| name.starts_with(SCHEME));
+        let in_registry = names.iter().find(|name| name.starts_with(OCI));
         let (repository, chart) = match (in_registry, command.flag(&["--repo"])) {
             (Some(address), _) => (None, *address),
             (None, Some(url)) => (Some(url), *names.get(1).or(names.first())?),
@@ -197,11 +195,11 @@ pub(crate) fn helm_charts(text: &str) -> Vec<CommandChart<'_>> {
 
 /// The charts in a registry of the helm commands of `text`, by the offset of their address.
 pub(super) fn chart_addresses(text: &str) -> BTreeMap<usize, AddressedChart> {
-    if !text.contains(SCHEME) {
+    if !text.contains(OCI) {
         return BTreeMap::new();
     }
     let charts = helm_charts(text).into_iter().filter_map(|command| {
-        let address = command.chart.strip_prefix(SCHEME)?;
+        let address = command.chart.strip_prefix(OCI)?;
         // an address with its version is a complete reference
         let name = address.rsplit('/').next()?;
         if name.contains([':', '@']) {

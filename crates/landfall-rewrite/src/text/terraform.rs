@@ -1,11 +1,8 @@
 //! Finds the resources of Terraform and OpenTofu that name an image or a chart.
 
-use super::has_placeholder;
+use super::{OCI, has_placeholder};
 use std::collections::BTreeMap;
 use std::ops::Range;
-
-/// The scheme of charts in a registry.
-const SCHEME: &str = "oci://";
 
 /// A resource or a data source.
 pub(crate) struct TerraformResource<'t> {
@@ -121,12 +118,12 @@ pub(super) fn chart_addresses(text: &str) -> BTreeMap<usize, AddressedChart> {
         };
         let version = argument("version").map(|(_, version)| version.to_owned());
         let (address_at, address, name) = match argument("repository") {
-            _ if chart.starts_with(SCHEME) => (chart_at, chart, None),
+            _ if chart.starts_with(OCI) => (chart_at, chart, None),
             Some((at, repository)) => (at, repository, Some(chart.to_owned())),
             None => continue,
         };
-        if address.starts_with(SCHEME) {
-            found.insert(address_at + SCHEME.len(), AddressedChart { name, version });
+        if address.starts_with(OCI) {
+            found.insert(address_at + OCI.len(), AddressedChart { name, version });
         }
     }
     found

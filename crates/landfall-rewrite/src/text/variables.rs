@@ -170,6 +170,11 @@ impl<'t> ShellVariables<'t> {
         Some(filling.text)
     }
 
+    /// Returns `text` with its placeholders filled in, or as it is if a value is not known.
+    pub(crate) fn filled_or_written(&self, text: &str) -> String {
+        self.filled(text).unwrap_or_else(|| text.to_owned())
+    }
+
     /// Returns `text` with each combination of the values of its variables, as a `case` or a loop
     /// assigns them. An empty value is a default that another value replaces. `None` if a value is
     /// not known, or if there are too many combinations.

@@ -239,13 +239,7 @@ impl CommandReader<'_> {
     /// Reads an argument of a program that fetches. Variables are filled in if their values are
     /// known.
     fn fetched(&self, word: &str) -> Option<MachineInstall> {
-        if !word.contains('$') {
-            return fetched(word);
-        }
-        match self.variables.filled(word) {
-            Some(url) => fetched(&url),
-            None => fetched(word),
-        }
+        fetched(&self.variables.filled_or_written(word))
     }
 
     /// Reads an argument of the subcommand that installs.
