@@ -107,3 +107,21 @@ pub enum GitError {
     #[error("{0}")]
     Unsupported(&'static str),
 }
+
+impl GitError {
+    /// Checks that `found` is at most `limit`. `what` begins the message, up to "than".
+    ///
+    /// # Errors
+    /// [`GitError::TooLarge`] if `found` is more.
+    pub fn check_limit(what: &'static str, found: u64, limit: u64) -> Result<(), GitError> {
+        if found > limit {
+            return Err(GitError::TooLarge { what, limit });
+        }
+        Ok(())
+    }
+
+    /// Checks the number of refs of a repository.
+    fn check_refs(found: usize, limit: usize) -> Result<(), GitError> {
+        GitError::check_limit("the repository has more refs", found as u64, limit as u64)
+    }
+}

@@ -149,12 +149,8 @@ async fn receive_pack(
         pack.clear();
         stream.push(&bytes, &mut pack).map_err(protocol)?;
         size += pack.len() as u64;
-        if size > limits.git_pack_bytes {
-            return Err(protocol(GitError::TooLarge {
-                what: "the pack is larger",
-                limit: limits.git_pack_bytes,
-            }));
-        }
+        GitError::check_limit("the pack is larger", size, limits.git_pack_bytes)
+            .map_err(protocol)?;
         file.write_all(&pack).map_err(local)?;
     }
     stream.finish().map_err(|error| cut_off(error, &answered))?;

@@ -17,7 +17,7 @@ pub use self::submodules::{PinnedSubmodule, RootFile, RootFiles, large_files, pi
 // The objects of a pack, in their order, each with the base of its delta.
 
 /// The maximum depth of the folders of a tree, like git's core.maxTreeDepth.
-const MAX_FOLDERS: usize = 1024;
+const MAX_FOLDERS: u64 = 1024;
 
 /// The maximum total size of the open trees, as a multiple of the maximum size of one object. The
 /// trees from the root to the current folder are open, each with its version in the previous
@@ -152,18 +152,13 @@ impl Planner<'_> {
         &mut self,
         object: ObjectIndex,
         before: Option<ObjectIndex>,
-        depth: usize,
+        depth: u64,
     ) -> Result<(), GitError> {
         self.database.expect(object, GitObjectKind::Tree)?;
         if !self.seen.insert(object) {
             return Ok(());
         }
-        if depth > MAX_FOLDERS {
-            return Err(GitError::TooLarge {
-                what: "a tree has deeper folders",
-                limit: MAX_FOLDERS as u64,
-            });
-        }
+        GitError::check_limit("a tree has deeper folders", depth, MAX_FOLDERS)?;
         self.plan.trees.push(PlannedObject {
             object,
             base: before,
@@ -172,12 +167,7 @@ impl Planner<'_> {
         let own_bytes: u64 = trees.map(|tree| self.database.size(tree)).sum();
         let limit = MAX_OPEN_TREES * self.database.limits.git_object_bytes;
         self.open_bytes += own_bytes;
-        if self.open_bytes > limit {
-            return Err(GitError::TooLarge {
-                what: "nested folders together are larger",
-                limit,
-            });
-        }
+        GitError::check_limit("nested folders together are larger", self.open_bytes, limit)?;
         let content = self.database.content(object)?;
         let content_before = match before {
             Some(before) => Some(self.database.content(before)?),

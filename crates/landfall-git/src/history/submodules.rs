@@ -119,13 +119,9 @@ impl SubmoduleSearch<'_> {
         file: ObjectIndex,
     ) -> Result<Vec<SubmodulePath>, GitError> {
         let entries = files.parse(file, parse_gitmodules)?;
-        let limit = self.database.limits.git_submodules;
-        if entries.len() > limit {
-            return Err(GitError::TooLarge {
-                what: "a .gitmodules has more submodules",
-                limit: limit as u64,
-            });
-        }
+        let limit = self.database.limits.git_submodules as u64;
+        let found = entries.len() as u64;
+        GitError::check_limit("a .gitmodules has more submodules", found, limit)?;
         let entries = entries.into_iter();
         let paths = entries.filter_map(|entry| {
             let (path, url) = (entry.path?, entry.url?);
@@ -146,12 +142,8 @@ impl SubmoduleSearch<'_> {
         self.database.expect(tree, GitObjectKind::Tree)?;
         if !self.read.insert(tree) {
             self.bytes_again += self.database.size(tree);
-            if self.bytes_again > MAX_BYTES_AGAIN {
-                return Err(GitError::TooLarge {
-                    what: "the paths of submodules need the same folders, whose lists are longer",
-                    limit: MAX_BYTES_AGAIN,
-                });
-            }
+            let what = "the paths of submodules need the same folders, whose lists are longer";
+            GitError::check_limit(what, self.bytes_again, MAX_BYTES_AGAIN)?;
         }
         let mut wanted: HashMap<&[u8], Vec<PathRange>> = HashMap::new();
         for range in ranges {
@@ -195,13 +187,9 @@ impl SubmoduleSearch<'_> {
                     EntryMode::Folder | EntryMode::File => {}
                 }
             }
-            let limit = self.database.limits.git_submodules;
-            if self.found.len() > limit {
-                return Err(GitError::TooLarge {
-                    what: "the refs together have more submodules",
-                    limit: limit as u64,
-                });
-            }
+            let limit = self.database.limits.git_submodules as u64;
+            let found = self.found.len() as u64;
+            GitError::check_limit("the refs together have more submodules", found, limit)?;
         }
         Ok(())
     }
@@ -289,20 +277,10 @@ impl<'a> RootFiles<'a> {
     ) -> Result<T, GitError> {
         let (database, name) = (self.database, self.name);
         let size = database.size(file);
-        if size > MAX_FILE {
-            return Err(GitError::TooLarge {
-                what: "a .gitmodules or .lfsconfig is larger",
-                limit: MAX_FILE,
-            });
-        }
+        GitError::check_limit("a .gitmodules or .lfsconfig is larger", size, MAX_FILE)?;
         self.bytes += size;
-        let limit = database.limits.git_config_bytes;
-        if self.bytes > limit {
-            return Err(GitError::TooLarge {
-                what: "the different .gitmodules or .lfsconfig files of the refs together are larger",
-                limit,
-            });
-        }
+        let what = "the different .gitmodules or .lfsconfig files of the refs together are larger";
+        GitError::check_limit(what, self.bytes, database.limits.git_config_bytes)?;
         let content = database.content(file)?;
         let parsed = std::str::from_utf8(&content)
             .map_err(|_| "it is not UTF-8".to_owned())
@@ -362,12 +340,8 @@ pub fn large_files(
                 _ => {}
             }
         }
-        if found.len() > most {
-            return Err(GitError::TooLarge {
-                what: "the repository has more large files",
-                limit: most as u64,
-            });
-        }
+        let count = found.len() as u64;
+        GitError::check_limit("the repository has more large files", count, most as u64)?;
     }
     Ok(found)
 }

@@ -1,8 +1,7 @@
 //! Git bundles (gitformat-bundle): the refs and a pack in one file.
 
 use super::{
-    LocalObjects, LocalRepository, changed, is_carried, refs_of, temporary_file, too_many_refs,
-    unreadable,
+    LocalObjects, LocalRepository, changed, is_carried, refs_of, temporary_file, unreadable,
 };
 use crate::GitError;
 use crate::object::ObjectId;
@@ -108,10 +107,7 @@ impl BundleHead {
         } else if is_carried(name) {
             self.refs.insert(name.to_owned(), id);
         }
-        if self.refs.len() > limits.git_refs {
-            return Err(too_many_refs(limits));
-        }
-        Ok(())
+        GitError::check_refs(self.refs.len(), limits.git_refs)
     }
 
     /// The branch that `git clone` checks out: a bundle has only the id of `HEAD`.
@@ -137,12 +133,7 @@ impl BundlePack {
         let mut copy = temporary_file()?;
         let most = limits.git_pack_bytes;
         let size = io::copy(&mut source.take(most + 1), &mut copy).map_err(GitError::WritePack)?;
-        if size > most {
-            return Err(GitError::TooLarge {
-                what: "the pack is larger",
-                limit: most,
-            });
-        }
+        GitError::check_limit("the pack is larger", size, most)?;
         let now = self.file.metadata().map_err(GitError::ReadPack)?;
         if state_of(&now) == self.state {
             Ok(copy)

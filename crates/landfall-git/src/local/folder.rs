@@ -2,7 +2,7 @@
 
 use super::{
     LocalObjects, LocalRepository, changed, file_error, is_carried, refs_of, temporary_file,
-    too_many_refs, unreadable,
+    unreadable,
 };
 use crate::GitError;
 use crate::object::{GitObjectKind, ObjectId, parse_config};
@@ -207,9 +207,7 @@ impl GitFolder {
                 }
             }
         }
-        if found.len() > limits.git_refs {
-            return Err(too_many_refs(limits));
-        }
+        GitError::check_refs(found.len(), limits.git_refs)?;
         let head = self.text("HEAD", MAX_REF_FILE)?.unwrap_or_default();
         let head = match RefValue::parse(&head) {
             Some(RefValue::Symbolic(target)) => Some(target),
@@ -245,9 +243,7 @@ impl GitFolder {
             let value = RefValue::parse(&text);
             let value = value.ok_or_else(|| unreadable(format!("{name} is not a ref")))?;
             refs.insert(name, value);
-            if refs.len() > limits.git_refs {
-                return Err(too_many_refs(limits));
-            }
+            GitError::check_refs(refs.len(), limits.git_refs)?;
         }
         Ok(())
     }

@@ -98,13 +98,6 @@ fn changed() -> GitError {
     unreadable("it changed while it was read; lock again")
 }
 
-fn too_many_refs(limits: &Limits) -> GitError {
-    GitError::TooLarge {
-        what: "the repository has more refs",
-        limit: limits.git_refs as u64,
-    }
-}
-
 fn temporary_file() -> Result<File, GitError> {
     tempfile::tempfile().map_err(GitError::WritePack)
 }

@@ -42,12 +42,7 @@ pub(super) fn scan(
         at: 0,
     };
     let count = read_head(&mut reader)?;
-    if count > limits.git_objects {
-        return Err(GitError::TooLarge {
-            what: "the repository has more objects",
-            limit: limits.git_objects,
-        });
-    }
+    GitError::check_limit("the repository has more objects", count, limits.git_objects)?;
     // a false count must not reserve memory for entries that do not exist
     let mut entries = Vec::with_capacity(count.min(length / 8) as usize);
     for _ in 0..count {
@@ -110,13 +105,7 @@ fn scan_entry(
 }
 
 fn check_size(size: u64, limits: &Limits) -> Result<(), GitError> {
-    if size <= limits.git_object_bytes {
-        return Ok(());
-    }
-    Err(GitError::TooLarge {
-        what: "an object is larger",
-        limit: limits.git_object_bytes,
-    })
+    GitError::check_limit("an object is larger", size, limits.git_object_bytes)
 }
 
 pub(super) fn collision() -> GitError {
@@ -305,20 +294,11 @@ impl ObjectDatabase {
         let mut unpacked = self.unpacked;
         let entries = scan(&*bytes, &limits, &mut |size| {
             unpacked += size;
-            if unpacked <= limits.git_unpacked_bytes {
-                return Ok(());
-            }
-            Err(GitError::TooLarge {
-                what: "all objects together are larger",
-                limit: limits.git_unpacked_bytes,
-            })
+            let limit = limits.git_unpacked_bytes;
+            GitError::check_limit("all objects together are larger", unpacked, limit)
         })?;
-        if (self.objects.len() + entries.len()) as u64 > limits.git_objects {
-            return Err(GitError::TooLarge {
-                what: "the repository has more objects",
-                limit: limits.git_objects,
-            });
-        }
+        let count = (self.objects.len() + entries.len()) as u64;
+        GitError::check_limit("the repository has more objects", count, limits.git_objects)?;
         self.unpacked = unpacked;
         let end = bytes.length().map_err(GitError::ReadPack)? - ObjectId::BYTES as u64;
         let pack = u16::try_from(self.packs.len()).map_err(|_| GitError::TooLarge {
@@ -458,12 +438,8 @@ impl<'a> DeltaResolver<'a> {
             let base = &database.objects[base as usize];
             (base.kind, base.depth + 1)
         };
-        if depth > MAX_DEPTH {
-            return Err(GitError::TooLarge {
-                what: "a chain of deltas is longer",
-                limit: u64::from(MAX_DEPTH),
-            });
-        }
+        let what = "a chain of deltas is longer";
+        GitError::check_limit(what, u64::from(depth), u64::from(MAX_DEPTH))?;
         let object = PackedObject {
             base: Some(base),
             depth,

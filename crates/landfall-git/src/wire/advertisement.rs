@@ -192,12 +192,7 @@ impl AdvertisementStream {
         if !is_listed {
             return Ok(());
         }
-        if self.refs.len() == self.most {
-            return Err(GitError::TooLarge {
-                what: "the repository has more refs",
-                limit: self.most as u64,
-            });
-        }
+        GitError::check_refs(self.refs.len() + 1, self.most)?;
         self.refs.push(OfferedRef {
             name: name.to_owned(),
             id,

@@ -232,16 +232,13 @@ impl RefListStream {
                 *is_done = true;
                 Ok(())
             }
-            Packet::Data(data) if refs.len() < *most => {
+            Packet::Data(data) => {
+                GitError::check_refs(refs.len() + 1, *most)?;
                 let line = String::from_utf8_lossy(data);
                 let found = parse_ref(line.strip_suffix('\n').unwrap_or(&line));
                 refs.push(found.ok_or_else(not_a_ref)?);
                 Ok(())
             }
-            Packet::Data(_) => Err(GitError::TooLarge {
-                what: "the repository has more refs",
-                limit: *most as u64,
-            }),
             Packet::Delimiter | Packet::ResponseEnd => Err(not_a_ref()),
         })
     }

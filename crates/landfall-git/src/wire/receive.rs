@@ -51,12 +51,7 @@ impl ReceiveAdvertisement {
             {
                 found.refs.insert(name.to_owned(), id);
             }
-            if found.refs.len() > most {
-                return Err(GitError::TooLarge {
-                    what: "the repository has more refs",
-                    limit: most as u64,
-                });
-            }
+            GitError::check_refs(found.refs.len(), most)?;
         }
         if !is_whole_advertisement(message) {
             return Err(GitError::Protocol("the answer is cut off".into()));

@@ -69,12 +69,8 @@ pub(super) fn large_files_by_server(
         };
         servers[at].1.push(one.id);
         // each server costs a walk through the folders of its refs
-        if servers.len() > limits.git_lfs_servers {
-            return Err(GitError::TooLarge {
-                what: "the .lfsconfig files of the refs name more servers",
-                limit: limits.git_lfs_servers as u64,
-            });
-        }
+        let what = "the .lfsconfig files of the refs name more servers";
+        GitError::check_limit(what, servers.len() as u64, limits.git_lfs_servers as u64)?;
     }
     let mut all = Vec::new();
     for (server, tips) in servers {
@@ -83,12 +79,8 @@ pub(super) fn large_files_by_server(
     }
     let files = all.iter().flat_map(|one| &one.files);
     let digests: BTreeSet<&Digest> = files.map(|file| &file.digest).collect();
-    if digests.len() > limits.git_large_files {
-        return Err(GitError::TooLarge {
-            what: "the repository has more large files",
-            limit: limits.git_large_files as u64,
-        });
-    }
+    let (count, limit) = (digests.len() as u64, limits.git_large_files as u64);
+    GitError::check_limit("the repository has more large files", count, limit)?;
     Ok(all)
 }
 
