@@ -5,9 +5,11 @@ use crate::ManifestResult;
 use landfall_content::{GitPack, GitPacks, LfsServer};
 use landfall_git::{LfsPointer, ObjectId, is_ref_name};
 use landfall_model::document::SourceSpan;
-use landfall_model::{Algorithm, Descriptor, Digest, has_userinfo, media_type};
-use serde::{Deserialize, Serialize, Serializer};
+use landfall_model::{Algorithm, Descriptor, Digest, has_userinfo, media_type, serde_as_text};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
 use url::Url;
 
 /// A git repository in the lock.
@@ -55,8 +57,7 @@ pub struct LockedGitRepository {
 }
 
 /// A branch or tag of a locked repository.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, derive_more::Display)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
 #[display("{name} {id}")]
 pub struct LockedGitRef {
     /// The full name, as in `refs/heads/main`.
@@ -77,8 +78,8 @@ pub struct VerifiedGitRef {
 
 /// A submodule of a locked repository: a commit of another repository. The lock contains that
 /// repository too, unless the manifest excludes it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, derive_more::Display)]
+#[display("{name} {commit}")]
 pub struct LockedGitSubmodule {
     /// The name of the other repository in the lock.
     pub name: String,
@@ -88,8 +89,7 @@ pub struct LockedGitSubmodule {
 
 /// A large file of a locked repository. The objects of the repository contain a pointer of Git LFS
 /// to the file.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LockedLargeFile {
     /// SHA-256 of the file.
     pub digest: Digest,
@@ -192,10 +192,12 @@ impl LockedGitRepository {
     }
 }
 
-impl TryFrom<String> for LockedGitRef {
-    type Error = String;
+serde_as_text!(LockedGitRef);
 
-    fn try_from(text: String) -> Result<LockedGitRef, String> {
+impl FromStr for LockedGitRef {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<LockedGitRef, String> {
         let (name, id) = text
             .split_once(' ')
             .ok_or("a ref is written as `<name> <id>`")?;
@@ -230,10 +232,12 @@ impl From<LfsPointer> for LockedLargeFile {
     }
 }
 
-impl TryFrom<String> for LockedLargeFile {
-    type Error = String;
+serde_as_text!(LockedLargeFile);
 
-    fn try_from(text: String) -> Result<LockedLargeFile, String> {
+impl FromStr for LockedLargeFile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<LockedLargeFile, String> {
         let found = text.split_once(' ').and_then(|(digest, size)| {
             let digest: Digest = digest.parse().ok()?;
             let (size, server) = match size.split_once(' ') {
@@ -255,10 +259,12 @@ impl TryFrom<String> for LockedLargeFile {
     }
 }
 
-impl TryFrom<String> for LockedGitSubmodule {
-    type Error = String;
+serde_as_text!(LockedGitSubmodule);
 
-    fn try_from(text: String) -> Result<LockedGitSubmodule, String> {
+impl FromStr for LockedGitSubmodule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<LockedGitSubmodule, String> {
         let (name, commit) = text
             .split_once(' ')
             .ok_or("a submodule is written as `<name> <commit>`")?;
@@ -276,29 +282,10 @@ impl TryFrom<String> for LockedGitSubmodule {
     }
 }
 
-impl Serialize for LockedGitRef {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        out.collect_str(self)
-    }
-}
-
-impl Serialize for LockedGitSubmodule {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        out.collect_str(&format_args!("{} {}", self.name, self.commit))
-    }
-}
-
-impl Serialize for LockedLargeFile {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        let LockedLargeFile {
-            digest,
-            size,
-            server,
-        } = self;
-        match server {
-            Some(url) => out.collect_str(&format_args!("{digest} {size} {url}")),
-            None => out.collect_str(&format_args!("{digest} {size}")),
-        }
+impl fmt::Display for LockedLargeFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.digest, self.size)?;
+        self.server.iter().try_for_each(|url| write!(f, " {url}"))
     }
 }
 

@@ -2,11 +2,12 @@
 
 use super::resolvable::OfferedIndex;
 use landfall_content::BlobRead;
-use landfall_model::{Digest, Limits};
+use landfall_model::{Digest, Limits, serde_as_text};
 use landfall_packages::{apt, file_url, yum};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cmp::Ordering;
 use std::io::{self, BufReader, Read};
+use std::str::FromStr;
 
 /// The packages that one kind of machine installs, with their dependencies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,8 +101,8 @@ pub struct PackageSource {
 }
 
 /// A metadata file of a repository. The lock has it as a line `DIGEST SIZE PATH`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
+#[display("{digest} {size} {path}")]
 pub struct PackageIndex {
     /// The digest of the file.
     pub digest: Digest,
@@ -115,8 +116,8 @@ pub struct PackageIndex {
 }
 
 /// A package of a repository. The lock has it as a line `DIGEST SIZE NAME VERSION ARCH PATH`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
+#[display("{digest} {size} {name} {version} {arch} {path}")]
 pub struct LockedPackage {
     /// The digest of the file.
     pub digest: Digest,
@@ -142,10 +143,13 @@ fn digest_and_size(text: &str) -> Option<(Digest, u64, &str)> {
     Some((digest.parse().ok()?, size.parse().ok()?, rest))
 }
 
-impl TryFrom<String> for PackageIndex {
-    type Error = String;
-    fn try_from(text: String) -> Result<PackageIndex, String> {
-        match digest_and_size(&text) {
+serde_as_text!(PackageIndex);
+
+impl FromStr for PackageIndex {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PackageIndex, String> {
+        match digest_and_size(text) {
             Some((digest, size, path)) => Ok(PackageIndex {
                 digest,
                 size,
@@ -158,10 +162,13 @@ impl TryFrom<String> for PackageIndex {
     }
 }
 
-impl TryFrom<String> for LockedPackage {
-    type Error = String;
-    fn try_from(text: String) -> Result<LockedPackage, String> {
-        let line = digest_and_size(&text).and_then(|(digest, size, rest)| {
+serde_as_text!(LockedPackage);
+
+impl FromStr for LockedPackage {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<LockedPackage, String> {
+        let line = digest_and_size(text).and_then(|(digest, size, rest)| {
             // only the path may contain spaces
             let words: Vec<String> = rest.splitn(4, ' ').map(str::to_owned).collect();
             let [name, version, arch, path] = words.try_into().ok()?;
@@ -178,32 +185,6 @@ impl TryFrom<String> for LockedPackage {
         line.ok_or_else(|| {
             format!("'{text}' is not a digest, size, name, version, architecture and path")
         })
-    }
-}
-
-impl Serialize for PackageIndex {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        let PackageIndex {
-            digest, size, path, ..
-        } = self;
-        out.collect_str(&format_args!("{digest} {size} {path}"))
-    }
-}
-
-impl Serialize for LockedPackage {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        let LockedPackage {
-            digest,
-            size,
-            name,
-            version,
-            arch,
-            path,
-            ..
-        } = self;
-        out.collect_str(&format_args!(
-            "{digest} {size} {name} {version} {arch} {path}"
-        ))
     }
 }
 
