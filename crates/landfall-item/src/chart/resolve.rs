@@ -8,7 +8,7 @@ use super::repository::ArchiveLocation;
 use super::request::ChartRequest;
 use super::{metadata, provenance, repository};
 use crate::LocalPlace;
-use crate::file::{LockedSidecar, is_absent};
+use crate::file::{LockedSidecar, download_sidecar, is_absent};
 use crate::resolver::{ResolveError, Resolver};
 use bytes::Bytes;
 use landfall_content::BlobRead;
@@ -333,8 +333,6 @@ async fn download(
     chart.url = Some(url.to_owned());
     let provenance = match provenance_of(resolver, url).await {
         Ok((sidecar, bytes)) => {
-            let layer = Descriptor::of(&bytes, media_type::HELM_PROVENANCE);
-            resolver.keep(layer, bytes.clone()).await;
             chart.provenance = Some(sidecar);
             Some(bytes.to_vec())
         }
@@ -355,22 +353,14 @@ const ACCEPT: &str = "; if the archive is the right one, add its digest to the c
 /// The provenance of an archive in messages.
 const PROVENANCE: &str = "its provenance";
 
-/// Downloads the provenance of the archive at `url`.
+/// Downloads the provenance of the archive at `url` and stores it for `pull`.
 async fn provenance_of(
     resolver: &Resolver,
     url: &str,
 ) -> Result<(LockedSidecar, Bytes), HttpError> {
     // The repository does not say whether a chart has a provenance. Like Helm, append `.prov` to
     // the whole URL, even after a query.
-    let url = format!("{url}.prov");
-    let limit = resolver.limits().document_bytes;
-    let bytes = resolver.small_file(&url, limit, None).await?;
-    let sidecar = LockedSidecar {
-        url,
-        digest: Digest::sha256(&bytes),
-        size: bytes.len() as u64,
-    };
-    Ok((sidecar, bytes))
+    download_sidecar(resolver, &format!("{url}.prov")).await
 }
 
 /// A chart with only a name, digest and size.

@@ -13,5 +13,5 @@ pub(crate) use self::kind::{entry, is_file_url};
 pub use self::locked::{LockedFile, LockedSidecar, UrlFile};
 pub(crate) use self::manifest_entry::{FileEntry, file_url, url_of};
 pub use self::resolvable::FileRequest;
-pub(crate) use self::resolve::download;
+pub(crate) use self::resolve::{download, download_sidecar};
 pub(crate) use self::signature_lookup::{ensure_stored, is_absent, read_sidecar};

@@ -187,7 +187,7 @@ async fn verify_stored(
 }
 
 /// Downloads a sidecar and stores it for `pull`.
-pub(super) async fn download_sidecar(
+pub(crate) async fn download_sidecar(
     resolver: &Resolver,
     url: &str,
 ) -> Result<(LockedSidecar, Bytes), HttpError> {
