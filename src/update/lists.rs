@@ -101,11 +101,7 @@ impl UpdateRun<'_> {
         if let Some(known) = self.lists.get(url) {
             return known.clone();
         }
-        let resolver = self.lookups.resolver;
-        let fetched = match resolver
-            .small_file(url, resolver.limits().document_bytes, None)
-            .await
-        {
+        let fetched = match self.lookups.resolver.document(url).await {
             Ok(bytes) => String::from_utf8(bytes.to_vec())
                 .map_err(|_| ResolveError::from("the list is not UTF-8 text")),
             Err(error) => Err(error.into()),

@@ -87,9 +87,7 @@ async fn document_versions(
     let limits = resolver.limits();
     match from {
         VersionsFrom::Text(url) => {
-            let bytes = resolver
-                .small_file(url, limits.document_bytes, None)
-                .await?;
+            let bytes = resolver.document(url).await?;
             let text = String::from_utf8_lossy(&bytes);
             Ok(text.lines().map(|line| line.trim().to_owned()).collect())
         }

@@ -191,8 +191,7 @@ pub(crate) async fn download_sidecar(
     resolver: &Resolver,
     url: &str,
 ) -> Result<(LockedSidecar, Bytes), HttpError> {
-    let limit = resolver.limits().document_bytes;
-    let bytes = resolver.small_file(url, limit, None).await?;
+    let bytes = resolver.document(url).await?;
     let sidecar = LockedSidecar {
         url: url.to_owned(),
         digest: Digest::sha256(&bytes),

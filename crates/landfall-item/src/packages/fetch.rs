@@ -211,7 +211,7 @@ async fn fetch_release(
     folder: &str,
 ) -> Result<SignedRelease, ResolveError> {
     let name = in_folder(folder, "InRelease");
-    match fetch_small(resolver, requested, &name).await {
+    match resolver.document(&file_url(&requested.url, &name)).await {
         Ok(bytes) => {
             let (text, by) = requested
                 .keys
@@ -229,7 +229,7 @@ async fn fetch_release(
             let name = in_folder(folder, "Release");
             // two files are read, and the mirror may be updated between them
             read_consistent(
-                async || Ok(fetch_small(resolver, requested, &name).await?),
+                async || Ok(resolver.document(&file_url(&requested.url, &name)).await?),
                 async |bytes: &Bytes| detached_release(resolver, requested, folder, bytes).await,
             )
             .await
@@ -247,7 +247,8 @@ async fn detached_release(
 ) -> Result<SignedRelease, ResolveError> {
     let name = in_folder(folder, "Release");
     let signature_name = in_folder(folder, "Release.gpg");
-    let signature = fetch_small(resolver, requested, &signature_name)
+    let signature = resolver
+        .document(&file_url(&requested.url, &signature_name))
         .await
         .map_err(|error| {
             if error.may_be_missing() {
@@ -270,18 +271,6 @@ async fn detached_release(
         by,
         files,
     })
-}
-
-/// Downloads the small file at `path` of a source.
-async fn fetch_small(
-    resolver: &Resolver,
-    requested: &PackageSourceRequest,
-    path: &str,
-) -> Result<Bytes, HttpError> {
-    let limit = resolver.limits().document_bytes;
-    resolver
-        .small_file(&file_url(&requested.url, path), limit, None)
-        .await
 }
 
 fn release_text(bytes: &Bytes) -> Result<String, ResolveError> {

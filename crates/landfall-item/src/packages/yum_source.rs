@@ -164,20 +164,14 @@ async fn fetch_repomd_at(
     urls: &RepositoryUrls,
     old: Option<&PackageSource>,
 ) -> Result<SignedRepomd, ResolveError> {
-    let limit = resolver.limits().document_bytes;
-    let bytes = resolver
-        .small_file(&file_url(url, REPOMD), limit, None)
-        .await?;
+    let bytes = resolver.document(&file_url(url, REPOMD)).await?;
     if let Some(digests) = &urls.repomd
         && !is_one_of(&bytes, digests)
     {
         let why = "none of its digests is that of repomd.xml, which is outdated or was changed";
         return Err(ResolveError::from(why).about("the metalink"));
     }
-    let signature = match resolver
-        .small_file(&file_url(url, SIGNATURE), limit, None)
-        .await
-    {
+    let signature = match resolver.document(&file_url(url, SIGNATURE)).await {
         Ok(signature) => {
             requested
                 .keys

@@ -70,6 +70,15 @@ impl Resolver {
             .await
     }
 
+    /// Downloads a file of at most `document_bytes` of the limits.
+    ///
+    /// # Errors
+    /// As for [`small_file`](Resolver::small_file).
+    pub async fn document(&self, url: &str) -> Result<Bytes, HttpError> {
+        let limit = self.limits().document_bytes;
+        self.small_file(url, limit, None).await
+    }
+
     /// Sends a JSON document by POST and returns the answer, of at most `max_bytes` bytes.
     ///
     /// # Errors
