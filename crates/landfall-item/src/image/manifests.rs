@@ -252,6 +252,25 @@ pub(super) async fn fetch_one(
     })
 }
 
+/// Adds the manifest `digest` to `ordered`, after those below it if it is an index. `find` returns
+/// the manifests that are known. A manifest in `seen` is skipped.
+pub(super) fn add_children_first<'m>(
+    digest: &Digest,
+    find: &dyn Fn(&Digest) -> Option<&'m ImageManifest>,
+    seen: &mut BTreeSet<Digest>,
+    ordered: &mut Vec<&'m ImageManifest>,
+) {
+    let Some(found) = find(digest).filter(|_| seen.insert(digest.clone())) else {
+        return;
+    };
+    if let Manifest::Index(children) = &found.manifest {
+        for child in children {
+            add_children_first(&child.descriptor.digest, find, seen, ordered);
+        }
+    }
+    ordered.push(found);
+}
+
 /// Fails if there are children that cannot be carried.
 pub(super) fn refuse_unreadable(children: &[UnreadableChild]) -> Result<(), ManifestError> {
     children

@@ -2,7 +2,7 @@
 //! and of each referrer.
 
 use super::locked::{LockedImage, LockedReferrer};
-use super::manifests::{ImageManifest, blobs_of, fetch_below, is_manifest};
+use super::manifests::{ImageManifest, add_children_first, blobs_of, fetch_below, is_manifest};
 use super::referrer_search::{
     FoundReferrer, PreviousReferrers, ReferrerSearch, too_many_referrers,
 };
@@ -200,46 +200,36 @@ async fn search(
 
 /// Adds the referrers to the image: children before parents, otherwise by digest and tag.
 fn attach(image: LockedImage, nodes: &BTreeMap<Digest, ReferrerNode>) -> LockedImage {
-    fn visit(
-        digest: &Digest,
-        nodes: &BTreeMap<Digest, ReferrerNode>,
-        seen: &mut BTreeSet<Digest>,
-        out: &mut Vec<LockedReferrer>,
-    ) {
-        let Some(node) = nodes.get(digest).filter(|_| seen.insert(digest.clone())) else {
-            return;
-        };
-        if let Manifest::Index(children) = &node.fetched.manifest {
-            for child in children {
-                visit(&child.descriptor.digest, nodes, seen, out);
-            }
-        }
+    let mut seen = BTreeSet::from([image.digest.clone()]);
+    let mut ordered = Vec::new();
+    let find = |digest: &Digest| Some(&nodes.get(digest)?.fetched);
+    for digest in nodes.keys() {
+        add_children_first(digest, &find, &mut seen, &mut ordered);
+    }
+    let mut referrers = Vec::new();
+    for fetched in ordered {
         let Descriptor {
             digest,
             size,
             media_type,
-        } = node.fetched.descriptor.clone();
-        let subject = node.fetched.subject.clone();
+        } = fetched.descriptor.clone();
         let bare = LockedReferrer {
             digest,
             size,
             media_type,
             tag: None,
-            subject,
+            subject: fetched.subject.clone(),
         };
         // the lock has one record for each tag, or one without a tag
-        if node.tags.is_empty() {
-            out.push(bare.clone());
-        }
-        out.extend(node.tags.iter().map(|tag| LockedReferrer {
+        let before = referrers.len();
+        let tags = nodes.get(&bare.digest).into_iter();
+        referrers.extend(tags.flat_map(|node| &node.tags).map(|tag| LockedReferrer {
             tag: Some(tag.clone()),
             ..bare.clone()
         }));
-    }
-    let mut seen = BTreeSet::from([image.digest.clone()]);
-    let mut referrers = Vec::new();
-    for digest in nodes.keys() {
-        visit(digest, nodes, &mut seen, &mut referrers);
+        if referrers.len() == before {
+            referrers.push(bare);
+        }
     }
     let is_fetched =
         |child: &ChildManifest| is_manifest(child) || nodes.contains_key(&child.descriptor.digest);

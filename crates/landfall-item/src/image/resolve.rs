@@ -3,7 +3,8 @@
 
 use super::locked::{LockedImage, LockedManifest, LockedTrimmedIndex};
 use super::manifests::{
-    ImageManifest, ManifestBudget, blobs_of, fetch_below, is_manifest, refuse_unreadable,
+    ImageManifest, ManifestBudget, add_children_first, blobs_of, fetch_below, is_manifest,
+    refuse_unreadable,
 };
 use super::platforms::{ChosenPlatforms, choose_platforms, known_platforms, select_children};
 use super::referrer_search::listed_tags;
@@ -178,48 +179,27 @@ fn ordered_manifests(
     below: &BTreeMap<Digest, ImageManifest>,
     platforms: &BTreeMap<Digest, Option<Platform>>,
 ) -> Vec<LockedManifest> {
-    fn visit(
-        digest: &Digest,
-        below: &BTreeMap<Digest, ImageManifest>,
-        platforms: &BTreeMap<Digest, Option<Platform>>,
-        seen: &mut BTreeSet<Digest>,
-        out: &mut Vec<LockedManifest>,
-    ) {
-        let Some(fetched) = below.get(digest) else {
-            return;
-        };
-        if !seen.insert(digest.clone()) {
-            return;
-        }
-        if let Manifest::Index(children) = &fetched.manifest {
-            for child in children {
-                visit(&child.descriptor.digest, below, platforms, seen, out);
-            }
-        }
-        let platform = platforms
-            .get(digest)
-            .cloned()
-            .flatten()
-            .map(|platform| platform.to_string());
+    let mut seen = BTreeSet::new();
+    let mut ordered = Vec::new();
+    let find = |digest: &Digest| below.get(digest);
+    for child in kept {
+        add_children_first(&child.descriptor.digest, &find, &mut seen, &mut ordered);
+    }
+    let locked = ordered.into_iter().map(|fetched| {
         let Descriptor {
             digest,
             size,
             media_type,
         } = fetched.descriptor.clone();
-        out.push(LockedManifest {
+        let platform = platforms.get(&digest).and_then(Option::as_ref);
+        LockedManifest {
+            platform: platform.map(Platform::to_string),
             digest,
             size,
             media_type,
-            platform,
-        });
-    }
-    let mut seen = BTreeSet::new();
-    let mut out = Vec::new();
-    for child in kept {
-        let digest = &child.descriptor.digest;
-        visit(digest, below, platforms, &mut seen, &mut out);
-    }
-    out
+        }
+    });
+    locked.collect()
 }
 
 /// The platform of each child. An index may list a manifest for several platforms; a requested one
