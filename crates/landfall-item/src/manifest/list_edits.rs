@@ -2,17 +2,13 @@
 //! byte.
 
 use super::entry_edits::set_entry_versions;
-use super::load::{FileOverrides, LoadManifestError};
 use super::updatable_versions::{UpdatableVersion, VersionLocation};
 use crate::EntryPathStep;
 use crate::text::quoted;
 use landfall_model::Digest;
-use landfall_model::document::{
-    SourceLocation, SourceSpan, SourceText, YamlNode, read_text_input, yaml,
-};
+use landfall_model::document::{SourceLocation, SourceSpan, SourceText, YamlNode, yaml};
 use serde_yaml::Value;
 use std::ops::Range;
-use std::path::Path;
 
 /// Replaces the versions of `slot`, a variable or item with `keep` or `select`, by `new` in the
 /// manifest `text`. The values of a list keep their positions: the first value becomes the first of
@@ -306,17 +302,6 @@ pub(super) fn line_of(body: &str, at: usize) -> Range<usize> {
     let start = body[..at].rfind('\n').map_or(0, |end| end + 1);
     let end = body[at..].find('\n').map_or(body.len(), |end| at + end + 1);
     start..end
-}
-
-/// The text of the manifest at `path`, overridden or read from disk.
-///
-/// # Errors
-/// If it cannot be read.
-pub fn text_of(path: &Path, edited: &FileOverrides) -> Result<String, LoadManifestError> {
-    match edited.get(path) {
-        Some(text) => Ok(text.clone()),
-        None => read_text_input(path).map_err(|source| LoadManifestError::open(path, source)),
-    }
 }
 
 #[cfg(test)]

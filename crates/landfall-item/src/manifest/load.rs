@@ -33,16 +33,9 @@ impl LoadManifestError {
         }
     }
 
-    pub(super) fn open(path: &Path, source: std::io::Error) -> LoadManifestError {
+    fn open(path: &Path, source: std::io::Error) -> LoadManifestError {
         let message = format!("cannot read {}: {source}", path.display());
         LoadManifestError::new(path, message)
-    }
-}
-
-impl From<ManifestFaults> for LoadManifestError {
-    fn from(faults: ManifestFaults) -> LoadManifestError {
-        let first = faults.first.first().map(|fault| &*fault.file);
-        LoadManifestError::new(first.unwrap_or_default(), &faults)
     }
 }
 
@@ -122,38 +115,28 @@ pub fn load_edited(
     let mut faults = ManifestFaults::default();
     let mut lists = 0;
     for path in paths {
-        if path.is_dir() {
-            let before = all.len();
-            for file in yaml_files(path)? {
-                let text = SourceText::yaml(file.display().to_string(), content(&file, edited)?);
-                let parsed = parse(&file, &text, true, edited, &mut faults);
+        let before = all.len();
+        for file in files_at(path, edited)? {
+            if let Some(format) = file.list {
+                all.push(check::plain_list(
+                    format,
+                    &file.text,
+                    platforms.to_vec(),
+                    &mut faults,
+                ));
+                lists += 1;
+            } else {
+                let parsed = parse(&file, path.is_dir(), edited, &mut faults);
                 all.extend(faults.take(parsed).flatten().map(|parsed| parsed.requests));
             }
-            if all.len() == before && faults.is_empty() {
-                let message = format!(
-                    "{} contains no manifest: landfall looks for *.yaml and *.yml files with \
-                     `kind: Manifest`, but not in subfolders",
-                    path.display()
-                );
-                return Err(LoadManifestError::new(path, message));
-            }
-            continue;
         }
-        let name = path.display().to_string();
-        let content = content(path, edited)?;
-        if let Some(format) = plain_list_format(&content) {
-            let list = SourceText::plain(name, content);
-            all.push(check::plain_list(
-                format,
-                &list,
-                platforms.to_vec(),
-                &mut faults,
-            ));
-            lists += 1;
-        } else {
-            let text = SourceText::yaml(name, content);
-            let parsed = parse(path, &text, false, edited, &mut faults);
-            all.extend(faults.take(parsed).flatten().map(|parsed| parsed.requests));
+        if path.is_dir() && all.len() == before && faults.is_empty() {
+            let message = format!(
+                "{} contains no manifest: landfall looks for *.yaml and *.yml files with \
+                 `kind: Manifest`, but not in subfolders",
+                path.display()
+            );
+            return Err(LoadManifestError::new(path, message));
         }
     }
     if lists == 0 && !platforms.is_empty() {
@@ -169,20 +152,54 @@ pub fn load_edited(
     } else {
         MergedManifest::default()
     };
-    if faults.is_empty() {
-        Ok(merged)
-    } else {
-        Err(faults.into())
+    faults.unless_any(merged)
+}
+
+/// The text of the file at `path`, overridden or read from disk.
+fn edited_or_read(path: &Path, edited: &FileOverrides) -> std::io::Result<String> {
+    match edited.get(path) {
+        Some(text) => Ok(text.clone()),
+        None => read_text_input(path),
     }
 }
 
-/// The content of a file, without the byte order mark that editors on Windows add.
-fn content(path: &Path, edited: &FileOverrides) -> Result<String, LoadManifestError> {
-    let content = match edited.get(path) {
-        Some(text) => text.clone(),
-        None => read_text_input(path).map_err(|source| LoadManifestError::open(path, source))?,
+/// The text of the manifest at `path`, overridden or read from disk.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn text_of(path: &Path, edited: &FileOverrides) -> Result<String, LoadManifestError> {
+    edited_or_read(path, edited).map_err(|source| LoadManifestError::open(path, source))
+}
+
+/// A file that is read as a manifest.
+struct ManifestFile {
+    path: PathBuf,
+    text: Rc<SourceText>,
+    /// Its format, if it is a plain list of images.
+    list: Option<&'static ImageListFormat>,
+}
+
+/// The file at `path`, or the YAML files of the folder there.
+fn files_at(path: &Path, edited: &FileOverrides) -> Result<Vec<ManifestFile>, LoadManifestError> {
+    let is_folder = path.is_dir();
+    let files = if is_folder {
+        yaml_files(path)?
+    } else {
+        vec![path.into()]
     };
-    Ok(content.trim_start_matches('\u{feff}').to_owned())
+    let read = files.into_iter().map(|path| {
+        let text = text_of(&path, edited)?;
+        // editors on Windows add a byte order mark
+        let text = text.trim_start_matches('\u{feff}').to_owned();
+        let name = path.display().to_string();
+        let list = plain_list_format(&text).filter(|_| !is_folder);
+        let text = match list {
+            Some(_) => SourceText::plain(name, text),
+            None => SourceText::yaml(name, text),
+        };
+        Ok(ManifestFile { path, text, list })
+    });
+    read.collect()
 }
 
 /// The format of a file that is given in place of a manifest, if it is a plain list.
@@ -236,26 +253,14 @@ pub(super) fn each(
     let mut all = Vec::new();
     let mut faults = ManifestFaults::default();
     for path in paths {
-        let is_folder = path.is_dir();
-        for file in if is_folder {
-            yaml_files(path)?
-        } else {
-            vec![path.clone()]
-        } {
-            let content = content(&file, edited)?;
-            if !is_folder && plain_list_format(&content).is_some() {
-                continue;
+        for file in files_at(path, edited)? {
+            if file.list.is_none() {
+                let parsed = parse(&file, path.is_dir(), edited, &mut faults);
+                all.extend(faults.take(parsed).flatten());
             }
-            let text = SourceText::yaml(file.display().to_string(), content);
-            let parsed = parse(&file, &text, is_folder, edited, &mut faults);
-            all.extend(faults.take(parsed).flatten());
         }
     }
-    if faults.is_empty() {
-        Ok(all)
-    } else {
-        Err(faults.into())
-    }
+    faults.unless_any(all)
 }
 
 /// The manifest files in `paths`, including those in folders.
@@ -272,36 +277,35 @@ pub fn manifest_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, LoadManifestErr
 /// Parses one manifest. Returns `None` if the document is invalid and its errors were added to
 /// `faults`, or, with `may_be_other`, if it is another kind of landfall document.
 fn parse(
-    path: &Path,
-    text: &Rc<SourceText>,
+    file: &ManifestFile,
     may_be_other: bool,
     edited: &FileOverrides,
     faults: &mut ManifestFaults,
 ) -> ManifestResult<Option<ParsedManifest>> {
     // The head is read first, so that a document of another kind is not reported key by key.
-    let head: ReadAll<DocumentHead> = document::read_all(text);
+    let head: ReadAll<DocumentHead> = document::read_all(&file.text);
     let is_manifest = head
         .value
-        .map(|head| is_manifest(&head, text, may_be_other))
+        .map(|head| is_manifest(&head, &file.text, may_be_other))
         .transpose()?;
     if is_manifest == Some(false) {
         return Ok(None);
     }
-    for fault in document::control_characters(&text.file, &text.text, &PROSE) {
+    for fault in document::control_characters(&file.text.file, &file.text.text, &PROSE) {
         faults.push(fault);
     }
     let ReadAll {
         value,
         text,
         faults: document_faults,
-    } = document::read_all::<ManifestDocument>(text);
+    } = document::read_all::<ManifestDocument>(&file.text);
     for fault in document_faults {
         faults.push(fault);
     }
     let (Some(document), text) = (value, &text) else {
         return Ok(None);
     };
-    let base = path.parent().unwrap_or(Path::new(""));
+    let base = file.path.parent().unwrap_or(Path::new(""));
     let lists: Vec<(ListFormat, Rc<SourceText>)> = document
         .lists
         .iter()
@@ -321,7 +325,7 @@ fn parse(
         return Err(start.fault("this manifest contains no items", Some(help)));
     }
     Ok(Some(ParsedManifest {
-        path: path.into(),
+        path: file.path.clone(),
         text: text.clone(),
         document,
         requests: items,
@@ -336,15 +340,12 @@ fn read_list(
     at: &SourceSpan,
 ) -> Result<(ListFormat, Rc<SourceText>), Box<Diagnostic>> {
     let path = base.join(&list.file);
-    let content = match edited.get(&path) {
-        Some(text) => text.clone(),
-        None => read_text_input(&path).map_err(|error| {
-            at.fault(
-                format!("cannot read {}: {error}", path.display()),
-                Some("the path is relative to the folder of this manifest"),
-            )
-        })?,
-    };
+    let content = edited_or_read(&path, edited).map_err(|error| {
+        at.fault(
+            format!("cannot read {}: {error}", path.display()),
+            Some("the path is relative to the folder of this manifest"),
+        )
+    })?;
     Ok((
         list.format,
         SourceText::plain(path.display().to_string(), content),
@@ -425,7 +426,7 @@ const MAX_FAULTS: usize = 20;
 
 /// The errors in manifests, in the order of the files.
 #[derive(Debug, Default)]
-pub struct ManifestFaults {
+pub(super) struct ManifestFaults {
     first: Vec<Diagnostic>,
     /// The number of errors that were not kept.
     more: usize,
@@ -447,6 +448,14 @@ impl ManifestFaults {
 
     pub(super) fn is_empty(&self) -> bool {
         self.first.is_empty()
+    }
+
+    /// The value, or the error about all that was found.
+    fn unless_any<T>(self, value: T) -> Result<T, LoadManifestError> {
+        match self.first.first() {
+            Some(first) => Err(LoadManifestError::new(&*first.file, &self)),
+            None => Ok(value),
+        }
     }
 }
 

@@ -26,10 +26,10 @@ pub use self::entry_steps::KeptVersions;
 pub use self::import::{
     IMPORT_FORMATS, ImportSource, ImportedItems, import_format_of, manifest_of,
 };
-pub use self::list_edits::{set_digest, set_version, set_versions, text_of};
+pub use self::list_edits::{set_digest, set_version, set_versions};
 pub use self::lists::list_format;
 pub use self::load::{
-    FileOverrides, LoadManifestError, load, load_edited, load_for, manifest_files,
+    FileOverrides, LoadManifestError, load, load_edited, load_for, manifest_files, text_of,
 };
 pub use self::merge::{
     ItemRequests, ListSource, MergedManifest, RequestSummary, RequestVisitor, TrustRootSource,
