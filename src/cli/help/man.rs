@@ -84,7 +84,7 @@ fn closing_sections(verb: &str) -> String {
     } else {
         &[verb]
     };
-    for (line, meaning) in examples.iter().flat_map(|verb| examples_of(verb)) {
+    for (meaning, line) in examples.iter().flat_map(|verb| examples_of(verb)) {
         let _ = writeln!(
             text,
             "{}:\n.PP\n.nf\n.RS 4\n{}\n.RE\n.fi\n.PP",
