@@ -64,6 +64,11 @@ impl CliError {
         CliError::new(exit, lines.join("\n"))
     }
 
+    /// Exit 1: the command cannot do what was requested.
+    pub(crate) fn failed(message: impl Into<String>) -> CliError {
+        Failure::failed(message).into()
+    }
+
     /// Exit 2: an argument or an input file is wrong.
     pub(crate) fn usage(message: impl Into<String>) -> CliError {
         Failure::usage(message).into()

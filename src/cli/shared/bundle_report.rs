@@ -242,7 +242,7 @@ pub(crate) fn disk_space_for(folder: &Path, needed: u64) -> Result<DiskSpace, Cl
             "cannot read the free space of {}: {error}",
             folder.display()
         );
-        CliError::new(Exit::Failed, message).on(TransferSide::Destination)
+        CliError::failed(message).on(TransferSide::Destination)
     })
 }
 

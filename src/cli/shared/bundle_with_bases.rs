@@ -2,7 +2,7 @@
 
 use super::input_file::OpenedFile;
 use super::verb_report::ArchiveRow;
-use super::{CliError, Context, Exit, ReportMember, VerbReport};
+use super::{CliError, Context, ReportMember, VerbReport};
 use crate::client::Client;
 use crate::push::{Omitted, Receipt, References};
 use clap::Args;
@@ -12,7 +12,7 @@ use landfall_bundle::{
 use landfall_content::archives::{ImportedBlobs, SourceArchive, find_blobs};
 use landfall_content::{BlobChain, BlobRead, ContentError, LockEntry, MissingBlob, missing_blobs};
 use landfall_model::report::{Progress, count_of, one_line};
-use landfall_model::{Descriptor, Digest, human_size, sum_sizes};
+use landfall_model::{Descriptor, Digest, Failure, human_size, sum_sizes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -223,7 +223,7 @@ pub(crate) fn missing_content(
 pub(crate) fn unreadable(error: ContentError) -> CliError {
     match ScratchError::cause_of(&error) {
         // the content may be intact
-        Some(_) => CliError::new(Exit::Failed, error.to_string()).with_help(ScratchError::HELP),
+        Some(_) => CliError::failed(error.to_string()).with_help(ScratchError::HELP),
         None => CliError::refused(error.to_string()),
     }
 }
@@ -313,8 +313,7 @@ pub(crate) fn report_available(
     for path in &from.from {
         let archive =
             SourceArchive::open(path).map_err(|error| CliError::usage(error.to_string()))?;
-        let imports = find_blobs(&archive, wanted)
-            .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
+        let imports = find_blobs(&archive, wanted).map_err(|error| Failure::read(path, error))?;
         // Each blob is copied from the first archive that has it.
         wanted.retain(|digest, _| !imports.digests.contains(digest));
         found.push(imports);

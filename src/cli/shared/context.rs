@@ -4,7 +4,7 @@ use super::command_log::{CommandLog, Invocation, RecordedInputs};
 use super::interrupt::Interrupts;
 use super::page_recorder::PageRecorder;
 use super::progress::progress;
-use super::{CliError, Exit, GlobalFlags, OutputMode, VerbOutcome, input_file};
+use super::{CliError, GlobalFlags, OutputMode, VerbOutcome, input_file};
 use crate::client::{Client, ClientBuilder};
 use landfall_content::parent_folder;
 use landfall_content::registry::RegistrySessions;
@@ -28,7 +28,7 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
 ) -> Result<T, CliError> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|error| CliError::new(Exit::Failed, format!("{what} stopped: {error}")))
+        .map_err(|error| CliError::failed(format!("{what} stopped: {error}")))
 }
 
 /// The context of every verb.
@@ -328,7 +328,7 @@ impl Context {
             .enable_all()
             .build();
         runtime.map_err(|error| {
-            CliError::new(Exit::Failed, format!("cannot start: {error}")).on(TransferSide::Input)
+            CliError::failed(format!("cannot start: {error}")).on(TransferSide::Input)
         })
     }
 }

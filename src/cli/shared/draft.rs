@@ -6,7 +6,7 @@ use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{DraftEntry, DraftItem, DraftManifest, draft, platforms_line};
 use landfall_model::document::open_input;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, and_more, count_of, one_line};
-use landfall_model::{PlatformRequest, has_userinfo, redact_urls, today};
+use landfall_model::{Failure, PlatformRequest, has_userinfo, redact_urls, today};
 use landfall_rewrite::audit::{
     FileFinding, HelmCommand, Inventory, LockCoverage, MachineInstall, MachineInstalls,
     NamedRepository, access_log_misses, audit_text, discover, machine_installs, node_platforms,
@@ -193,7 +193,7 @@ pub(crate) fn audit_access_log(
     let file = path.display().to_string();
     let misses = open_input(path)
         .and_then(|log| access_log_misses(BufReader::new(log), registry))
-        .map_err(|error| CliError::usage(format!("cannot read {file}: {error}")))?;
+        .map_err(|error| Failure::read(path, error))?;
     if misses.recognized == 0 {
         let help = "it may be the access log of nginx, Harbor, docker-registry or `landfall \
             serve`, its /misses.json, or the log of containerd or kubelet";

@@ -9,8 +9,8 @@ use landfall_bundle::{Bundle, DeltaBase, is_split};
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{self, FileOverrides, MergedManifest};
 use landfall_model::config::Site;
-use landfall_model::document::{open_input, read_input, utf16_units};
-use landfall_model::{Digest, PlatformRequest, TargetRegistry, has_host};
+use landfall_model::document::{open_input, read_input, read_text_input, utf16_units};
+use landfall_model::{Digest, Failure, PlatformRequest, TargetRegistry, has_host};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -243,10 +243,14 @@ pub(crate) fn manifest_digests(paths: &[PathBuf]) -> Result<Vec<(PathBuf, Digest
     Ok(found)
 }
 
+/// Reads the text of the file at `path`.
+pub(crate) fn text(path: impl AsRef<Path>) -> Result<String, Failure> {
+    read_text_input(&path).map_err(|error| Failure::read(path, error))
+}
+
 /// The digest of the file at `path`.
 pub(crate) fn digest(path: &Path) -> Result<Digest, CliError> {
-    let bytes = read_input(path)
-        .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
+    let bytes = read_input(path).map_err(|error| Failure::read(path, error))?;
     Ok(Digest::sha256(&bytes))
 }
 
@@ -302,7 +306,7 @@ impl OpenedFile {
         let mut start = Vec::new();
         open_input(path)
             .and_then(|file| file.take(4).read_to_end(&mut start))
-            .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
+            .map_err(|error| Failure::read(path, error))?;
         // A lock is text, perhaps with a byte order mark. A file that is not text was meant as a
         // bundle, perhaps a damaged one: opening it gives the better error. A bundle starts with
         // the magic number of zstd, which is not UTF-8.

@@ -1,7 +1,7 @@
 //! Charts that are named as in the lock, instead of by a path.
 
 use super::bundle_flags::LockFlags;
-use super::{CliError, Context, Exit};
+use super::{CliError, Context};
 use landfall_item::lockfile::Lock;
 use landfall_item::{ChartArchive, LockedChart};
 use landfall_model::document::nearest;
@@ -100,8 +100,7 @@ pub(crate) fn locked_charts(
                 names.join(", ")
             )));
         };
-        let failed =
-            |why: String| CliError::new(Exit::Failed, format!("the chart {}: {why}", chart.item));
+        let failed = |why: String| CliError::failed(format!("the chart {}: {why}", chart.item));
         let archive = flags.content(context, arguments)?.read(&chart.archive);
         let archive = archive.map_err(|error| failed(error.to_string()))?;
         let made = folder

@@ -1,14 +1,14 @@
 //! Writes results to the file of `--out` or to stdout, and checks early that a file can be written.
 
-use super::{CliError, Context, Exit, OutputMode, VerbOutcome};
+use super::{CliError, Context, OutputMode, VerbOutcome};
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use landfall_content::{
     OutputGuard, OutputRecord, create_file, is_written_in_place, parent_folder, write_file,
 };
-use landfall_model::Digest;
 use landfall_model::document::read_input;
 use landfall_model::report::{TransferSide, one_line};
+use landfall_model::{Digest, Failure};
 use landfall_os::{check_writable, stdout_file};
 use std::fs::{self, File};
 use std::io::{IsTerminal, stdout};
@@ -77,7 +77,8 @@ impl OutputFile<'_> {
     /// other content and was not written by the same command.
     pub(crate) fn write(&self, text: &str) -> Result<(), CliError> {
         self.claim(text)?;
-        write_file(self.path, text.as_bytes()).map_err(|error| write_error(self.path, &error))
+        write_file(self.path, text.as_bytes())
+            .map_err(|error| Failure::write(self.path, error).into())
     }
 
     fn claim(&self, text: &str) -> Result<(), CliError> {
@@ -165,8 +166,7 @@ pub(crate) fn result_stdout(context: &Context, what: &str) -> Result<File, CliEr
     if stdout().is_terminal() {
         return Err(wrong("use a pipe or a file, not a terminal"));
     }
-    stdout_file()
-        .map_err(|error| CliError::new(Exit::Failed, format!("cannot use stdout: {error}")))
+    stdout_file().map_err(|error| CliError::failed(format!("cannot use stdout: {error}")))
 }
 
 /// Checks that `file` can be written. Callers do this before work whose result would otherwise be
@@ -205,7 +205,7 @@ pub(crate) fn check_folder(what: &str, file: &Path) -> Result<(), CliError> {
 
 fn unwritable(what: &str, file: &Path, fault: &str) -> CliError {
     let message = format!("cannot write {what} {}: {fault}", file.display());
-    CliError::new(Exit::Failed, message).on(TransferSide::Destination)
+    CliError::failed(message).on(TransferSide::Destination)
 }
 
 // Writes files that must not exist yet: all of them, or none.
@@ -237,11 +237,11 @@ pub(crate) fn write_new(
     check: impl FnOnce() -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     let is_new = !folder.exists();
-    fs::create_dir_all(folder).map_err(|error| write_error(folder, &error))?;
+    fs::create_dir_all(folder).map_err(|error| Failure::write(folder, error))?;
     let mut written = Vec::new();
     let attempt = || {
         for (file, text) in files {
-            create_file(file, text.as_bytes()).map_err(|error| write_error(file, &error))?;
+            create_file(file, text.as_bytes()).map_err(|error| Failure::write(file, error))?;
             written.push(file);
         }
         check()
@@ -255,11 +255,6 @@ pub(crate) fn write_new(
         }
     }
     result
-}
-
-fn write_error(file: &Path, error: &dyn std::fmt::Display) -> CliError {
-    let message = format!("cannot write {}: {error}", file.display());
-    CliError::new(Exit::Failed, message).on(TransferSide::Destination)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::bundle_flags::ManifestArgs;
 use super::listing::{change_lines, endpoint_line};
 use super::output_file::written_path;
 use super::stale_lock::load_previous_lock;
-use super::{CliError, Context, ReportMember, VerbReport};
+use super::{CliError, Context, ReportMember, VerbReport, input_file};
 use crate::client::PreviousLock;
 use crate::lock::{LockChange, Locked};
 use crate::update::{
@@ -12,12 +12,11 @@ use crate::update::{
 };
 use clap::Args;
 use landfall_item::lockfile::FILE_NAME;
-use landfall_model::document::read_text_input;
 use landfall_model::report::{
     AnnotationLevel, CiAnnotation, Markdown, Notice, NoticeKind, count_of, markdown_code,
     markdown_text,
 };
-use landfall_model::{Digest, NamePattern, PlatformRequest};
+use landfall_model::{Digest, Failure, NamePattern, PlatformRequest};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -436,9 +435,8 @@ fn load_first_sights(path: &Path) -> Result<(FirstSights, bool), CliError> {
     if !path.exists() {
         return Ok((FirstSights::default(), false));
     }
-    let cannot = |why: String| CliError::usage(format!("cannot read {}: {why}", path.display()));
-    let text = read_text_input(path).map_err(|error| cannot(error.to_string()))?;
-    let sights = FirstSights::parse(&text).map_err(cannot)?;
+    let text = input_file::text(path)?;
+    let sights = FirstSights::parse(&text).map_err(|why| Failure::read(path, why))?;
     let rewrite = text != sights.to_text();
     Ok((sights, rewrite))
 }

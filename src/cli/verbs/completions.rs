@@ -3,7 +3,7 @@
 use crate::cli::help::man::{all_pages, page};
 use crate::cli::help::pages::show;
 use crate::cli::shared::output_file::{ReplaceFlag, present_text, written_path};
-use crate::cli::shared::{CliError, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, VerbOutcome};
 use clap::{Args, Command};
 use landfall_content::OutputGuard;
 use std::io::{IsTerminal, Write};
@@ -45,10 +45,7 @@ impl ManCommand {
         if let Some(folder) = &self.out {
             let failed = |error: std::io::Error| {
                 let folder = folder.display();
-                CliError::new(
-                    Exit::Failed,
-                    format!("cannot write the pages to {folder}: {error}"),
-                )
+                CliError::failed(format!("cannot write the pages to {folder}: {error}"))
             };
             let pages = all_pages(&command).map_err(failed)?;
             let mut guard = OutputGuard::new(self.replace.replaces);
@@ -68,8 +65,7 @@ impl ManCommand {
                 CliError::usage(format!("there is no verb '{verb}'; see landfall --help"))
             })?;
         }
-        let cannot_show =
-            |error| CliError::new(Exit::Failed, format!("cannot show the page: {error}"));
+        let cannot_show = |error| CliError::failed(format!("cannot show the page: {error}"));
         let page = page(&command).map_err(cannot_show)?;
         if !std::io::stdout().is_terminal() {
             return Ok(VerbOutcome::text(String::from_utf8_lossy(&page)).document());

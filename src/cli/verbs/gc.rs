@@ -13,7 +13,7 @@ use landfall_content::store::{
 };
 use landfall_item::lockfile::{FILE_NAME, Lock};
 use landfall_model::report::count_of;
-use landfall_model::{Digest, human_size};
+use landfall_model::{Digest, Failure, human_size};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -61,7 +61,7 @@ fn written_at(context: &Context, path: &Path) -> Result<SystemTime, CliError> {
     let first_volume = PathBuf::from(format!("{}.0001", path.display()));
     let look = std::fs::metadata(path).or_else(|_| std::fs::metadata(first_volume));
     look.and_then(|file| file.modified())
-        .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))
+        .map_err(|error| Failure::read(path, error).into())
 }
 
 fn total_size(blobs: &[SweptBlob]) -> String {

@@ -4,7 +4,7 @@ use crate::cli::shared::bundle_flags::ManifestArgs;
 use crate::cli::shared::delivery_flags::DeliveryFlags;
 use crate::cli::shared::image_facts::ImageSignatures;
 use crate::cli::shared::open_bundle::SeriesHistory;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, Context, VerbOutcome};
 use crate::lock::Locked;
 use clap::Args;
 use landfall_content::store::DiskStore;
@@ -72,10 +72,7 @@ impl MirrorCommand {
             None
         } else {
             Some(tempfile::tempdir().map_err(|error| {
-                CliError::new(
-                    Exit::Failed,
-                    format!("cannot make a temporary folder: {error}"),
-                )
+                CliError::failed(format!("cannot make a temporary folder: {error}"))
             })?)
         };
         context.run(async {

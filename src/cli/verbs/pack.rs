@@ -174,8 +174,7 @@ impl PackCommand {
                 }
                 // An empty bundle is useless, even with --allow-partial.
                 if plan.items.is_empty() && !plan.missing.is_empty() {
-                    let failure =
-                        CliError::new(Exit::Failed, "the store has nothing that the lock names");
+                    let failure = CliError::failed("the store has nothing that the lock names");
                     return Err(failure
                         .on(TransferSide::Source)
                         .with_help("run `landfall pull` first")
@@ -298,10 +297,9 @@ impl PackCommand {
     fn tools(&self) -> Result<Vec<PathBuf>, CliError> {
         let own = || {
             std::env::current_exe().map_err(|error| {
-                CliError::new(
-                    Exit::Failed,
-                    format!("cannot find this program: {error}; name it with --include-self=PATH"),
-                )
+                CliError::failed(format!(
+                    "cannot find this program: {error}; name it with --include-self=PATH"
+                ))
             })
         };
         let tools = self.include_self.iter();
@@ -441,13 +439,10 @@ pub(crate) fn documents(
     command: Command,
 ) -> Result<Vec<(String, Vec<u8>)>, CliError> {
     let pages = manual_pages(command).map_err(|error| {
-        CliError::new(
-            Exit::Failed,
-            format!(
-                "cannot write the manual pages next to {}: {error}",
-                out.display()
-            ),
-        )
+        CliError::failed(format!(
+            "cannot write the manual pages next to {}: {error}",
+            out.display()
+        ))
     })?;
     let readme = readme(plan, out, packaging).into_bytes();
     Ok(vec![

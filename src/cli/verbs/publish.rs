@@ -4,7 +4,7 @@ use crate::cli::shared::bundle_flags::LockArgs;
 use crate::cli::shared::failed_items::loss_lines;
 use crate::cli::shared::image_facts::ImageSignatures;
 use crate::cli::shared::listing::{count, lines};
-use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
+use crate::cli::shared::{CliError, Context, ReportMember, VerbOutcome, VerbReport};
 use clap::Args;
 use landfall_content::bucket::block_on;
 use landfall_content::{LockEntry, present_blobs, unique_blobs};
@@ -79,7 +79,7 @@ impl PublishCommand {
                 "{place} lacks items of the lock\n{}",
                 lines(&absent).trim_end()
             );
-            let failure = CliError::new(Exit::Failed, words)
+            let failure = CliError::failed(words)
                 .on(TransferSide::Source)
                 .with_help("run `landfall pull` with this --store, and publish again");
             return Err(failure.with_report(report));

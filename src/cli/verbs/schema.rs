@@ -1,7 +1,7 @@
 //! `landfall schema`: prints the JSON schema of a manifest, a site, the report or the log.
 
 use crate::cli::help::pages::archived_file;
-use crate::cli::shared::{CliError, Exit, ReportMember, VerbOutcome, VerbReport};
+use crate::cli::shared::{CliError, ReportMember, VerbOutcome, VerbReport};
 use crate::evidence;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
@@ -36,9 +36,8 @@ impl SchemaCommand {
             SchemaDocument::Report => generated_schema("report"),
             SchemaDocument::Log => evidence::schema(),
         };
-        let text = serde_json::to_string_pretty(&schema).map_err(|error| {
-            CliError::new(Exit::Failed, format!("cannot write the schema: {error}"))
-        })?;
+        let text = serde_json::to_string_pretty(&schema)
+            .map_err(|error| CliError::failed(format!("cannot write the schema: {error}")))?;
         let mut report = VerbReport::default();
         report.add(ReportMember::Schema(schema));
         Ok(VerbOutcome {

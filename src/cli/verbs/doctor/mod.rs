@@ -6,7 +6,9 @@ mod packages;
 use self::node::DoctorNode;
 use self::packages::DoctorPackages;
 use crate::cli::shared::bundle_flags::LockFlags;
-use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
+use crate::cli::shared::{
+    CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport, input_file,
+};
 use crate::doctor::{
     CheckStatus, CheckTarget, Diagnosis, LintMessage, PORTS_FORMATS, PortQuery, RealItems,
     Strategy, changed_names, check_names, diagnose, lint_entries, lint_environment,
@@ -16,7 +18,6 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use landfall_item::lockfile::Lock;
 use landfall_model::config::Site;
-use landfall_model::document::read_text_input;
 use landfall_model::redact_userinfo;
 use landfall_render::{NoProxyDialect, NoProxyEntries};
 use std::fmt::Write as _;
@@ -222,8 +223,7 @@ fn split_targets(targets: &[String]) -> Result<(Vec<Diagnosis>, Vec<CheckTarget>
 }
 
 fn check_seed_file(target: &str, path: &Path) -> Result<Diagnosis, CliError> {
-    let text = read_text_input(path)
-        .map_err(|error| CliError::usage(format!("cannot read {target}: {error}")))?;
+    let text = input_file::text(path)?;
     let found =
         lint_seeds(target, &text).map_err(|error| CliError::usage(format!("{target}: {error}")))?;
     found.ok_or_else(|| CliError::usage(format!("{target}: the file contains no KKP Seed")))

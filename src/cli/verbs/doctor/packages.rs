@@ -4,9 +4,9 @@ use crate::cli::shared::bundle_flags::ContentFlags;
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::doctor::{NodeList, simulate_install};
 use clap::Args;
-use landfall_model::Limits;
 use landfall_model::document::read_input;
 use landfall_model::report::{EntryKind, ItemStatus};
+use landfall_model::{Failure, Limits};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -56,7 +56,7 @@ impl DoctorPackages {
         let mut replaced = Vec::new();
         for set in sets {
             let done = simulate_install(set, &*blobs, &list, &Limits::default())
-                .map_err(|error| CliError::new(Exit::Failed, format!("{}: {error}", set.name)))?;
+                .map_err(|error| CliError::failed(format!("{}: {error}", set.name)))?;
             let count = |wanted| {
                 done.items
                     .iter()
@@ -109,8 +109,7 @@ impl DoctorPackages {
                 ));
             }
         };
-        let bytes = read_input(path)
-            .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
+        let bytes = read_input(path).map_err(|error| Failure::read(path, error))?;
         let list = list(String::from_utf8_lossy(&bytes).into_owned());
         match list.fault() {
             Some(fault) => Err(CliError::usage(format!("{} {fault}", path.display()))),

@@ -6,7 +6,7 @@ use crate::cli::shared::failed_items::item_lines;
 use crate::cli::shared::image_facts::ImageFacts;
 use crate::cli::shared::output_file::{ReplaceFlag, result_stdout};
 use crate::cli::shared::verb_report::ArchivedImageRow;
-use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
+use crate::cli::shared::{CliError, Context, ReportMember, VerbOutcome, VerbReport};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use landfall_bundle::image_archive::{
@@ -17,7 +17,7 @@ use landfall_item::lockfile::{Lock, collision, losses};
 use landfall_item::{ChartArchive, LockedImage, LockedItem};
 use landfall_model::document::{ArchiveBudget, unpack, yaml};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide, count_of};
-use landfall_model::{DestinationMap, Limits, Platform, TargetRegistry, human_size};
+use landfall_model::{DestinationMap, Failure, Limits, Platform, TargetRegistry, human_size};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -104,7 +104,7 @@ impl ExportImages {
         let progress = Arc::clone(&context.progress);
         context.run(async move {
             // The output stays in this task: Ctrl-C drops it, which removes the temporary file.
-            let out = place.file().map_err(|error| unwritten(&path, &error))?;
+            let out = place.file().map_err(|error| Failure::write(&path, error))?;
             let to = path.clone();
             let is_stdout = matches!(place, ArchiveOutput::Stdout(_));
             let notes = Arc::clone(&progress);
@@ -115,7 +115,7 @@ impl ExportImages {
             if let ArchiveOutput::File(under_way) = place {
                 under_way
                     .finish()
-                    .map_err(|error| unwritten(&path, &error))?;
+                    .map_err(|error| Failure::write(&path, error))?;
             }
             // Stdout contains the archive, so the text goes to stderr.
             if is_stdout {
@@ -143,7 +143,7 @@ impl ExportImages {
     fn place(&self, context: &Context, path: &Path) -> Result<ArchiveOutput, CliError> {
         let is_stdout = path == Path::new("-");
         if !is_stdout {
-            refuse_special(path).map_err(|error| unwritten(path, &error))?;
+            refuse_special(path).map_err(|error| Failure::write(path, error))?;
             let mut guard = OutputGuard::new(self.replace.replaces);
             guard.check(path, is_image_archive);
             guard.finish()?;
@@ -155,7 +155,7 @@ impl ExportImages {
             let stdout = result_stdout(context, "the archive")?;
             return Ok(ArchiveOutput::Stdout(stdout));
         }
-        let file = AtomicFile::begin(path).map_err(|error| unwritten(path, &error))?;
+        let file = AtomicFile::begin(path).map_err(|error| Failure::write(path, error))?;
         Ok(ArchiveOutput::File(file))
     }
 
@@ -218,7 +218,7 @@ impl ExportImages {
             } else {
                 "`landfall pull` downloads them into the store; --allow-partial exports the others"
             };
-            return Err(CliError::new(Exit::Failed, message)
+            return Err(CliError::failed(message)
                 .with_help(help)
                 .with_report(report)
                 .on(TransferSide::Source));
@@ -239,9 +239,9 @@ impl ExportImages {
                 .for_each(|image| progress.item(&image.name));
             progress.end();
             written.map_err(|error| match error {
-                CopyError::Write(error) => unwritten(path, &error),
+                CopyError::Write(error) => Failure::write(path, error),
                 CopyError::Content(error) => {
-                    CliError::new(Exit::Failed, error.to_string()).on(TransferSide::Source)
+                    Failure::failed(error.to_string()).on(TransferSide::Source)
                 }
             })?;
             report.bytes_transferred = archive.size();
@@ -277,11 +277,6 @@ impl ArchiveOutput {
 fn sync(out: &File) -> io::Result<()> {
     let is_file = out.metadata()?.is_file();
     if is_file { out.sync_all() } else { Ok(()) }
-}
-
-fn unwritten(path: &Path, error: &io::Error) -> CliError {
-    let message = format!("cannot write {}: {error}", path.display());
-    CliError::new(Exit::Failed, message).on(TransferSide::Destination)
 }
 
 /// The report: the images in the archive, and the items that are `lost`. If the archive is not

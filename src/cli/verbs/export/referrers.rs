@@ -3,14 +3,14 @@
 use crate::cli::shared::bundle_flags::ContentFlags;
 use crate::cli::shared::failed_items::loss_lines;
 use crate::cli::shared::output_file::{ReplaceFlag, written_path};
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, VerbReport};
+use crate::cli::shared::{CliError, Context, VerbOutcome, VerbReport};
 use clap::Args;
 use landfall_bundle::sbom::linked_documents;
 use landfall_content::{BlobRead, ContentError, LockEntry, OutputGuard, OutputRecord, write_file};
 use landfall_item::LockedItem;
 use landfall_item::lockfile::losses;
-use landfall_model::report::{EntryKind, ItemStatus, ReportItem, TransferSide, count_of};
-use landfall_model::{Descriptor, ImageRef, digest_of, host_component};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem, count_of};
+use landfall_model::{Descriptor, Failure, ImageRef, digest_of, host_component};
 use landfall_serve::EXPORT_RECORD;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -165,15 +165,8 @@ fn lost_status(error: &ContentError) -> ItemStatus {
     }
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
-    let made = std::fs::create_dir_all(path.parent().unwrap_or(path));
-    let cannot = |error: &dyn std::fmt::Display| {
-        CliError::new(
-            Exit::Failed,
-            format!("cannot write {}: {error}", path.display()),
-        )
-        .on(TransferSide::Destination)
-    };
-    made.map_err(|error| cannot(&error))?;
-    write_file(path, bytes).map_err(|error| cannot(&error))
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    std::fs::create_dir_all(path.parent().unwrap_or(path))
+        .and_then(|()| write_file(path, bytes))
+        .map_err(|error| Failure::write(path, error))
 }

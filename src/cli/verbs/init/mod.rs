@@ -16,7 +16,7 @@ use landfall_item::manifest::{
 use landfall_model::config::starter_site;
 use landfall_model::document::read_text_input;
 use landfall_model::report::{one_line, shell_word};
-use landfall_model::{PlatformRequest, TargetRegistry};
+use landfall_model::{Failure, PlatformRequest, TargetRegistry};
 use landfall_rewrite::audit::HelmCommand;
 use std::ffi::OsStr;
 use std::fs;
@@ -136,8 +136,7 @@ impl InitCommand {
                 "Written by `landfall init`. List here what to mirror, and keep this file in git.";
             return Ok(written(example_manifest(&self.name, title, &by_flag)));
         };
-        fs::metadata(from)
-            .map_err(|error| CliError::usage(format!("cannot read {}: {error}", from.display())))?;
+        fs::metadata(from).map_err(|error| Failure::read(from, error))?;
         let title = format!(
             "Written by `landfall init` from {}. Keep this file in git.",
             from.display()
@@ -183,7 +182,7 @@ impl InitCommand {
                 "{} names no image with a version, so nothing was written",
                 from.display()
             );
-            let error = CliError::new(Exit::Failed, message).with_report(report);
+            let error = CliError::failed(message).with_report(report);
             let text = read_text_input(from).unwrap_or_default();
             return Err(match import_format_of(&text) {
                 Some(format) => {

@@ -17,7 +17,6 @@ use landfall_bundle as bundle;
 use landfall_bundle::{Bundle, Serial, volume_locations};
 use landfall_content::BlobRead;
 use landfall_item::lockfile::{FILE_NAME, Lock, losses};
-use landfall_model::document::read_text_input;
 use landfall_model::report::{EntryCount, EntryKind, ReportItem};
 use landfall_model::{Digest, redact_urls};
 use landfall_signature::ImageSigningKey;
@@ -390,8 +389,7 @@ impl ImageSigningFlags {
             return Ok(None);
         };
         let shown = path.display();
-        let pem = read_text_input(path)
-            .map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;
+        let pem = input_file::text(path)?;
         let password = self.password()?;
         let password = password.as_ref().map(String::as_bytes);
         let key = ImageSigningKey::from_pem(&pem, password).map_err(|mut failure| {
@@ -405,8 +403,7 @@ impl ImageSigningFlags {
         let Some(path) = &self.sign_images_password else {
             return Ok(std::env::var(PASSWORD).ok());
         };
-        let text = read_text_input(path)
-            .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
+        let text = input_file::text(path)?;
         Ok(Some(text.lines().next().unwrap_or_default().to_owned()))
     }
 }

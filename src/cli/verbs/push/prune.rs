@@ -8,7 +8,7 @@ use crate::push::{Needed, Pruned, PrunedManifest, prune};
 use clap::Args;
 use landfall_content::write_file;
 use landfall_item::lockfile::Lock;
-use landfall_model::document::{read_input, read_text_input};
+use landfall_model::document::read_input;
 use landfall_model::report::{TransferSide, count_of};
 use landfall_model::{DestinationMap, human_size, is_repository};
 use serde_json::Value;
@@ -90,8 +90,7 @@ impl PruneFlags {
                 names.insert(given.clone());
                 continue;
             };
-            let text = read_text_input(path)
-                .map_err(|error| CliError::usage(format!("cannot read {path}: {error}")))?;
+            let text = input_file::text(path)?;
             let lines = text
                 .lines()
                 .map(str::trim)

@@ -10,12 +10,14 @@ use crate::cli::shared::locked_charts::{LockedCharts, locked_charts};
 use crate::cli::shared::output_file::{OutputFile, OutputMark, text_file, write_result};
 use crate::cli::shared::unified_diff::DiffReader;
 use crate::cli::shared::verb_report::{FileRow, ReportChange};
-use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
+use crate::cli::shared::{
+    CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport, input_file,
+};
 use landfall_content::replace_file;
 use landfall_item::lockfile::{Lock, collision};
-use landfall_model::document::{MergeRules, SiteFacts, objects, read_text_input};
+use landfall_model::document::{MergeRules, SiteFacts, objects};
 use landfall_model::report::{TransferSide, aligned_columns, one_line};
-use landfall_model::{DestinationMap, TargetRegistry, today};
+use landfall_model::{DestinationMap, Failure, TargetRegistry, today};
 use landfall_os::{mode_of, set_mode};
 use landfall_render as render;
 use landfall_render::{
@@ -273,8 +275,7 @@ fn write_files(
 /// The documents of the file at `path`, and the items of its lists.
 fn objects_of(path: &Path) -> Result<Vec<Value>, CliError> {
     let shown = path.display();
-    let text = read_text_input(path)
-        .map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;
+    let text = input_file::text(path)?;
     let objects = objects(&text).map_err(|error| CliError::usage(format!("{shown}: {error}")))?;
     Ok(objects.into_iter().map(|(_, object)| object).collect())
 }
@@ -291,8 +292,7 @@ fn merge_into(
     report: &mut VerbReport,
 ) -> Result<String, CliError> {
     let shown = path.display();
-    let text = read_text_input(path)
-        .map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;
+    let text = input_file::text(path)?;
     let rules = MergeRules {
         replace: merging.replace,
         facts,
@@ -300,11 +300,7 @@ fn merge_into(
     };
     let clusters = context.site.as_ref().map(|site| site.clusters.as_slice());
     let merged = render::merge_into(path, &text, files, clusters.unwrap_or_default(), rules)?;
-    let failed = |error: &dyn std::fmt::Display| {
-        CliError::new(Exit::Failed, format!("cannot write {shown}: {error}"))
-            .on(TransferSide::Destination)
-    };
-    let old_mode = std::fs::metadata(path).map_err(|error| failed(&error))?;
+    let old_mode = std::fs::metadata(path).map_err(|error| Failure::write(path, error))?;
     let old_mode = mode_of(&old_mode);
     let is_written = !merging.diff && merged.text != text;
     // Only the owner may read credentials.
@@ -340,11 +336,11 @@ fn merge_into(
     if is_written {
         if merged.secret {
             // First the permissions, then the content: others must not read credentials in between.
-            set_mode(path, mode).map_err(|error| failed(&error))?;
+            set_mode(path, mode).map_err(|error| Failure::write(path, error))?;
             lines.push(format!("{shown} ({mode:04o}, holds credentials)"));
         }
         let lost = replace_file(path, |now| now == text.as_bytes(), merged.text.as_bytes())
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| Failure::write(path, error))?;
         lines.extend(lost.into_iter().map(|lost| format!("{shown}: lost {lost}")));
     } else {
         lines.push(format!("{shown} is up to date"));

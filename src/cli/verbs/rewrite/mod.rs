@@ -8,7 +8,7 @@ use crate::cli::shared::bundle_flags::LockFlags;
 use crate::cli::shared::locked_charts::{LockedCharts, locked_charts};
 use crate::cli::shared::output_file::{ReplaceFlag, written_path};
 use crate::cli::shared::unified_diff::{self, DiffReader};
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
+use crate::cli::shared::{CliError, Context, VerbOutcome, input_file};
 use clap::Args;
 use landfall_content::{OutputGuard, OutputRecord};
 use landfall_item::lockfile::{Lock, collision};
@@ -479,6 +479,6 @@ fn read(input: &InputFile, stdin: Option<&[u8]>) -> Result<InputContent, Rewrite
 fn read_stdin() -> Result<Vec<u8>, CliError> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().read_to_end(&mut bytes);
-    read.map_err(|error| CliError::new(Exit::Failed, format!("cannot read <stdin>: {error}")))?;
+    read.map_err(|error| CliError::failed(format!("cannot read <stdin>: {error}")))?;
     Ok(bytes)
 }

@@ -220,8 +220,7 @@ impl ServeCommand {
         let grace = Duration::from_secs(20 + self.bounds.drain.unwrap_or_default());
         let _taken_over = context.interrupts.take_over(grace);
         let result = runtime.block_on(async {
-            let cannot =
-                |error| CliError::new(Exit::Failed, format!("cannot handle signals: {error}"));
+            let cannot = |error| CliError::failed(format!("cannot handle signals: {error}"));
             let terminate = Terminations::watch().map_err(cannot)?;
             let mut hang_up = Reloads::watch().map_err(cannot)?;
             let reload = async || {
