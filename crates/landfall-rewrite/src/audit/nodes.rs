@@ -227,19 +227,15 @@ fn system_label<'n>(entries: &'n [YamlEntry<'n>]) -> Option<&'n str> {
 /// The known systems of an expression of an affinity, such as
 /// `{key: SYSTEM, operator: In, values: [windows]}`.
 fn expressed_systems<'n>(node: &'n YamlNode<'n>) -> Vec<&'n str> {
-    let YamlNode::Mapping(YamlMapping { entries, .. }) = node else {
+    let entries = node.entries();
+    if !is_expression(entries, &SYSTEM) {
         return Vec::new();
-    };
-    match yaml::value_of(entries, "values") {
-        Some(YamlNode::Sequence(YamlSequence { items, .. })) if is_expression(entries, &SYSTEM) => {
-            items
-                .iter()
-                .filter_map(|item| item.scalar()?.text())
-                .filter(|system| platform(system, "amd64").is_some())
-                .collect()
-        }
-        _ => Vec::new(),
     }
+    let values = yaml::items_of(entries, "values").iter();
+    values
+        .filter_map(|value| value.scalar()?.text())
+        .filter(|system| platform(system, "amd64").is_some())
+        .collect()
 }
 
 /// Whether `entries` are an expression of an affinity that requires one of several values of a

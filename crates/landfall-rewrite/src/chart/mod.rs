@@ -332,13 +332,11 @@ impl ValuePositions {
 
     fn of_node(node: &YamlNode<'_>, lines: &LineIndex<'_>) -> ValuePositions {
         let mut below = BTreeMap::new();
-        if let YamlNode::Mapping(mapping) = node {
-            for entry in &mapping.entries {
-                if let Some(key) = key_text(&entry.key) {
-                    below
-                        .entry(key)
-                        .or_insert_with(|| ValuePositions::of_node(&entry.value, lines));
-                }
+        for entry in node.entries() {
+            if let Some(key) = key_text(&entry.key) {
+                below
+                    .entry(key)
+                    .or_insert_with(|| ValuePositions::of_node(&entry.value, lines));
             }
         }
         ValuePositions {

@@ -5,9 +5,7 @@ use crate::index::is_pinned;
 use crate::inventory::Inventory;
 use crate::text::OCI;
 use crate::walk::{ImageCandidate, MappingContext, ReferenceCollector, start_of};
-use crate::yaml::{
-    YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, text_entry, text_of, value_of,
-};
+use crate::yaml::{YamlEntry, YamlNode, YamlScalar, items_of, text_entry, text_of, value_of};
 use landfall_item::ChartName;
 use landfall_model::is_web_url;
 
@@ -191,19 +189,9 @@ fn released_chart<'s>(
     }
     let (at, chart) = text_entry(members.entries, "chart")?;
     let (repository, chart) = chart.value.trim().split_once('/')?;
-    let Some(YamlNode::Mapping(YamlMapping { entries, .. })) = &collector.document.root else {
-        return None;
-    };
-    let Some(YamlNode::Sequence(YamlSequence { items, .. })) = value_of(entries, "repositories")
-    else {
-        return None;
-    };
-    let items = items.iter().take(MAX_REPOSITORIES);
-    let mut repositories = items.filter_map(|item| match item {
-        YamlNode::Mapping(YamlMapping { entries, .. }) => Some(entries),
-        _ => None,
-    });
-    let is_named = |entries: &&Vec<YamlEntry<'_>>| text_of(entries, "name") == Some(repository);
+    let items = items_of(collector.document.entries(), "repositories").iter();
+    let mut repositories = items.take(MAX_REPOSITORIES).map(YamlNode::entries);
+    let is_named = |entries: &&[YamlEntry<'_>]| text_of(entries, "name") == Some(repository);
     let url = text_of(repositories.find(is_named)?, "url")?.trim();
     let chart = InstalledChart {
         repository: url.to_owned(),

@@ -8,7 +8,7 @@ use crate::walk::{
     ImageCandidate, ImageClaim, MappingContext, NodeContext, NodeStep, ReferenceCollector, is_list,
     text_start,
 };
-use crate::yaml::{YamlNode, YamlScalar, YamlSequence, position_of, text_entry, text_of, value_of};
+use crate::yaml::{YamlNode, YamlScalar, position_of, text_entry, text_of, value_of};
 use landfall_model::{Digest, ImageRef, has_host};
 use std::collections::BTreeMap;
 
@@ -227,10 +227,7 @@ pub(super) fn package_without_host<'s>(
     let Some((at, package)) = text_entry(members.entries, "package") else {
         return Vec::new();
     };
-    let Some(YamlNode::Mapping(root)) = &collector.document.root else {
-        return Vec::new();
-    };
-    let version = text_of(&root.entries, "apiVersion");
+    let version = text_of(collector.document.entries(), "apiVersion");
     let written = package.value.trim();
     if has_host(written) || !version.is_some_and(|version| version.starts_with(PACKAGES)) {
         return Vec::new();
@@ -392,10 +389,7 @@ fn add_listed(
 
 /// The references in a list of scalars.
 fn references<'d>(node: &'d YamlNode<'d>) -> Vec<(&'d YamlScalar<'d>, ImageRef)> {
-    let YamlNode::Sequence(YamlSequence { items, .. }) = node else {
-        return Vec::new();
-    };
-    let scalars = items.iter().filter_map(YamlNode::scalar);
+    let scalars = node.items().iter().filter_map(YamlNode::scalar);
     scalars
         .filter_map(|scalar| Some((scalar, scalar.text()?.parse().ok()?)))
         .collect()

@@ -3,13 +3,11 @@
 
 use crate::text::{CRD_SCHEMA, MIRROR_SET};
 use crate::walk::{Collects, MappingContext, NodeContext};
-use crate::yaml::{YamlEntry, YamlMapping, YamlNode, YamlSequence, scalar_of, text_of, value_of};
+use crate::yaml::{YamlEntry, YamlNode, items_of, scalar_of, text_of, value_of};
 
 /// Skips landfall's own documents, and the candidates in schemas.
 pub(super) fn skips(root: &YamlNode<'_>) -> Collects {
-    let YamlNode::Mapping(YamlMapping { entries, .. }) = root else {
-        return Collects::default();
-    };
+    let entries = root.entries();
     let is_our_own = is_our_own(entries);
     Collects {
         occurrences: is_our_own,
@@ -68,15 +66,11 @@ const LOCK_SECTIONS: [(&str, &[&str]); 8] = [
 /// Whether a document with these `entries` at its root is a lock, which has no `apiVersion`.
 fn is_lock(entries: &[YamlEntry<'_>]) -> bool {
     let has_item = |(section, keys): &(&str, &[&str])| {
-        let Some(YamlNode::Sequence(YamlSequence { items, .. })) = value_of(entries, section)
-        else {
-            return false;
-        };
-        let Some(YamlNode::Mapping(item)) = items.first() else {
-            return false;
-        };
-        keys.iter()
-            .all(|key| value_of(&item.entries, key).is_some())
+        let first = items_of(entries, section).first();
+        first.is_some_and(|item| {
+            keys.iter()
+                .all(|key| value_of(item.entries(), key).is_some())
+        })
     };
     value_of(entries, "version").is_some() && LOCK_SECTIONS.iter().any(has_item)
 }

@@ -10,8 +10,8 @@ use crate::walk::{
     DistantParts, ImageClaim, MappingContext, NodeContext, NodeStep, ReferenceCollector, start_of,
 };
 use crate::yaml::{
-    YamlDocument, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, position_of,
-    scalar_of, text_entry, text_of, value_of,
+    YamlDocument, YamlEntry, YamlNode, YamlScalar, entries_of, position_of, scalar_of, text_entry,
+    text_of, value_of,
 };
 use landfall_model::Destination;
 use std::collections::BTreeSet;
@@ -104,9 +104,7 @@ fn calico_registry<'s>(
 
 /// Whether a document is an `Installation` of Calico's operator.
 fn is_installation(document: &YamlDocument<'_>) -> bool {
-    let Some(YamlNode::Mapping(YamlMapping { entries, .. })) = &document.root else {
-        return false;
-    };
+    let entries = document.entries();
     text_of(entries, "kind") == Some("Installation")
         && text_of(entries, "apiVersion")
             .is_some_and(|version| version.starts_with("operator.tigera.io/"))
@@ -261,12 +259,7 @@ impl<'s> PrefixNeighbours<'s> {
                 .flat_map(|(group, _)| group.values().copied())
                 .collect(),
             is_account: is_account(entries),
-            has_dns: match value_of(entries, "dns") {
-                Some(YamlNode::Mapping(YamlMapping { entries, .. })) => {
-                    text_of(entries, "imageRepository").is_some()
-                }
-                _ => false,
-            },
+            has_dns: text_of(entries_of(entries, "dns"), "imageRepository").is_some(),
         }
     }
 }
@@ -333,8 +326,9 @@ pub(super) fn distant_parts<'c, 's>(
 ) -> &'c DistantParts<'s> {
     collector.distant_parts.get_or_init(|| {
         let mut parts = DistantParts::default();
-        if let Some(root) = &collector.document.root {
-            add_parts(root, collector.settings.index, &mut parts);
+        let nodes = collector.document.root.iter();
+        for node in nodes.flat_map(YamlNode::descendants) {
+            add_parts(node.entries(), collector.settings.index, &mut parts);
         }
         parts.names.sort_unstable();
         parts.names.dedup();
@@ -342,34 +336,29 @@ pub(super) fn distant_parts<'c, 's>(
     })
 }
 
-/// Adds the prefixes in `node`, and the names without a host that no locked image of Docker Hub
+/// Adds the prefixes in a mapping, and the names without a host that no locked image of Docker Hub
 /// has.
-fn add_parts<'s>(node: &'s YamlNode<'s>, index: &ReferenceIndex, parts: &mut DistantParts<'s>) {
-    match node {
-        YamlNode::Mapping(YamlMapping { entries, .. }) => {
-            // a mapping may have a million registries
-            let mut of_account = None;
-            for YamlEntry { key, value } in entries {
-                add_parts(value, index, parts);
-                let text = value.scalar().and_then(YamlScalar::text);
-                let (Some(key), Some(text)) = (key.scalar(), text) else {
-                    continue;
-                };
-                let text = text.trim();
-                let name = &text[..text.len() - pin(text).len()];
-                if names_image(&key.value) && index.needs_prefix(name) {
-                    parts.names.push(name);
-                } else if NEEDS_NAMES.contains(&&*key.value)
-                    && !*of_account.get_or_insert_with(|| is_account(entries))
-                {
-                    parts.prefixes.insert(text);
-                }
-            }
+fn add_parts<'s>(
+    entries: &'s [YamlEntry<'s>],
+    index: &ReferenceIndex,
+    parts: &mut DistantParts<'s>,
+) {
+    // a mapping may have a million registries
+    let mut of_account = None;
+    for YamlEntry { key, value } in entries {
+        let text = value.scalar().and_then(YamlScalar::text);
+        let (Some(key), Some(text)) = (key.scalar(), text) else {
+            continue;
+        };
+        let text = text.trim();
+        let name = &text[..text.len() - pin(text).len()];
+        if names_image(&key.value) && index.needs_prefix(name) {
+            parts.names.push(name);
+        } else if NEEDS_NAMES.contains(&&*key.value)
+            && !*of_account.get_or_insert_with(|| is_account(entries))
+        {
+            parts.prefixes.insert(text);
         }
-        YamlNode::Sequence(YamlSequence { items, .. }) => {
-            items.iter().for_each(|item| add_parts(item, index, parts));
-        }
-        YamlNode::Scalar(_) | YamlNode::Alias(_) => {}
     }
 }
 
@@ -500,7 +489,11 @@ pub(super) fn kubeadm_candidates<'s>(
     let entries = members.entries;
     let component = match (members.around.key, members.around.above) {
         (Some("dns"), Some("clusterConfiguration")) => "coredns",
-        (Some("dns"), None) if is_cluster_configuration(collector.document) => "coredns",
+        (Some("dns"), None)
+            if text_of(collector.document.entries(), "kind") == Some("ClusterConfiguration") =>
+        {
+            "coredns"
+        }
         (Some("local"), Some("etcd")) => "etcd",
         _ => return Vec::new(),
     };
@@ -516,14 +509,6 @@ pub(super) fn kubeadm_candidates<'s>(
     }
     let tag = position_of(entries, "imageTag");
     [Some(at), tag].into_iter().flatten().collect()
-}
-
-/// Whether a document is a `ClusterConfiguration` of kubeadm.
-fn is_cluster_configuration(document: &YamlDocument<'_>) -> bool {
-    let Some(YamlNode::Mapping(YamlMapping { entries, .. })) = &document.root else {
-        return false;
-    };
-    text_of(entries, "kind") == Some("ClusterConfiguration")
 }
 
 /// Why the `name` of an item in the `images` of a kustomization is left unchanged.

@@ -11,7 +11,7 @@ use crate::walk::{
     ImageCandidate, MappingContext, NodeStep, ReferenceCollector, start_of, text_start,
 };
 use crate::yaml::{
-    YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, text_entry, text_of, value_of,
+    YamlEntry, YamlNode, YamlScalar, entries_of, items_of, text_entry, text_of, value_of,
 };
 use landfall_item::ChartName;
 use landfall_model::{ChartVersion, ChartVersionRange, Digest, ImageRef};
@@ -77,10 +77,7 @@ fn is_kustomization(file: &Path, entries: &[YamlEntry<'_>]) -> bool {
 
 /// Whether the document is a `GitRepository` of Flux.
 fn is_flux(collector: &ReferenceCollector<'_, '_>) -> bool {
-    let Some(YamlNode::Mapping(YamlMapping { entries, .. })) = &collector.document.root else {
-        return false;
-    };
-    text_of(entries, "kind") == Some("GitRepository")
+    text_of(collector.document.entries(), "kind") == Some("GitRepository")
 }
 
 fn first_text<'s>(entries: &'s [YamlEntry<'s>], keys: &[&str]) -> Option<&'s str> {
@@ -90,10 +87,7 @@ fn first_text<'s>(entries: &'s [YamlEntry<'s>], keys: &[&str]) -> Option<&'s str
 /// Adds the repositories that the items of a kustomization name.
 fn add_items(collector: &mut ReferenceCollector<'_, '_>, entries: &[YamlEntry<'_>]) {
     for list in KUSTOMIZE_LISTS {
-        let Some(YamlNode::Sequence(YamlSequence { items, .. })) = value_of(entries, list) else {
-            continue;
-        };
-        for (at, node) in items.iter().enumerate() {
+        for (at, node) in items_of(entries, list).iter().enumerate() {
             if let Some(text) = node.scalar().and_then(|scalar| scalar.text())
                 && let Some(source) = GitSource::parse(text.trim())
                 && let Some(start) = start_of(node)
@@ -219,11 +213,8 @@ fn flux_source<'s>(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
         _ if is_helmfile || text_of(entries, "type") == Some("oci") => SourceVersion::Prefix,
         _ => return None,
     };
-    let is_chart = match value_of(entries, "layerSelector") {
-        Some(YamlNode::Mapping(selector)) => text_of(&selector.entries, "mediaType")
-            .is_some_and(|media_type| media_type.contains(".helm.chart.")),
-        _ => false,
-    };
+    let is_chart = text_of(entries_of(entries, "layerSelector"), "mediaType")
+        .is_some_and(|media_type| media_type.contains(".helm.chart."));
     Some(GitopsSource {
         at,
         address,

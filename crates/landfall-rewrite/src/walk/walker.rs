@@ -591,23 +591,18 @@ impl<'s> DocumentWalker<'_, 's> {
 
 /// Adds the anchors of the aliases in `node` that are not the value of a key of an image.
 fn add_other_uses(node: &YamlNode<'_>, uses: &mut BTreeSet<usize>) {
-    match node {
-        YamlNode::Alias(alias) => {
-            uses.insert(alias.anchor);
+    if let YamlNode::Alias(alias) = node {
+        uses.insert(alias.anchor);
+    }
+    node.items()
+        .iter()
+        .for_each(|item| add_other_uses(item, uses));
+    for YamlEntry { key, value } in node.entries() {
+        let key = key.scalar().map(|key| key.value.to_ascii_lowercase());
+        let is_image = key.is_some_and(|key| key.ends_with("image"));
+        if !(is_image && matches!(value, YamlNode::Alias(_))) {
+            add_other_uses(value, uses);
         }
-        YamlNode::Sequence(YamlSequence { items, .. }) => {
-            items.iter().for_each(|item| add_other_uses(item, uses));
-        }
-        YamlNode::Mapping(YamlMapping { entries, .. }) => {
-            for YamlEntry { key, value } in entries {
-                let key = key.scalar().map(|key| key.value.to_ascii_lowercase());
-                let is_image = key.is_some_and(|key| key.ends_with("image"));
-                if !(is_image && matches!(value, YamlNode::Alias(_))) {
-                    add_other_uses(value, uses);
-                }
-            }
-        }
-        YamlNode::Scalar(_) => {}
     }
 }
 

@@ -121,6 +121,20 @@ pub(super) fn value_of<'n>(entries: &'n [YamlEntry<'n>], key: &str) -> Option<&'
     position_of(entries, key).map(|at| &entries[at].value)
 }
 
+/// The entries of the mapping that is the value of `key`; empty if there is none.
+pub(super) fn entries_of<'n>(entries: &'n [YamlEntry<'n>], key: &str) -> &'n [YamlEntry<'n>] {
+    value_of(entries, key)
+        .map(YamlNode::entries)
+        .unwrap_or_default()
+}
+
+/// The items of the list that is the value of `key`; empty if there is none.
+pub(super) fn items_of<'n>(entries: &'n [YamlEntry<'n>], key: &str) -> &'n [YamlNode<'n>] {
+    value_of(entries, key)
+        .map(YamlNode::items)
+        .unwrap_or_default()
+}
+
 /// The value of `key`, if it is a scalar that is neither empty nor null.
 pub(super) fn text_of<'n>(entries: &'n [YamlEntry<'n>], key: &str) -> Option<&'n str> {
     value_of(entries, key)?.scalar()?.text()

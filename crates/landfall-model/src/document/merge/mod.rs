@@ -176,7 +176,8 @@ fn merge_once(
     let mut path = Vec::new();
     if let Some(item) = position.item {
         path.push(format!("items[{item}]"));
-        let found = list_item(node, item).zip(value["items"].get_mut(item));
+        let listed = node.get("items").items().get(item);
+        let found = listed.zip(value["items"].get_mut(item));
         (node, value) = found.ok_or_else(|| MergeError::Form(path.join(".")))?;
     }
     let mut merger = ValueMerger {
@@ -205,17 +206,6 @@ fn merge_once(
         text,
         ..merger.merged
     })
-}
-
-/// The node of an item of `items`.
-fn list_item<'n, 'a>(node: &'n YamlNode<'a>, item: usize) -> Option<&'n YamlNode<'a>> {
-    let YamlNode::Mapping(mapping) = node else {
-        return None;
-    };
-    let YamlNode::Sequence(items) = &mapping.entry("items")?.value else {
-        return None;
-    };
-    items.items.get(item)
 }
 
 /// The state of a merge.

@@ -164,6 +164,22 @@ impl<'a> YamlNode<'a> {
         }
     }
 
+    /// The entries of a mapping; empty for any other node.
+    pub fn entries(&self) -> &[YamlEntry<'a>] {
+        match self {
+            YamlNode::Mapping(mapping) => &mapping.entries,
+            _ => &[],
+        }
+    }
+
+    /// The items of a list; empty for any other node.
+    pub fn items(&self) -> &[YamlNode<'a>] {
+        match self {
+            YamlNode::Sequence(sequence) => &sequence.items,
+            _ => &[],
+        }
+    }
+
     /// Whether it is a scalar with this text.
     pub fn is_text(&self, text: &str) -> bool {
         self.scalar().is_some_and(|scalar| scalar.value == text)
@@ -255,6 +271,14 @@ impl<'a> YamlDocument<'a> {
             YamlNode::Alias(alias) => self.anchored_texts.get(&alias.anchor).map(String::as_str),
             YamlNode::Sequence(_) | YamlNode::Mapping(_) => None,
         }
+    }
+
+    /// The entries of its root; empty if the root is not a mapping.
+    pub fn entries(&self) -> &[YamlEntry<'a>] {
+        self.root
+            .as_ref()
+            .map(YamlNode::entries)
+            .unwrap_or_default()
     }
 
     /// Whether its root is a mapping or a list.
@@ -352,21 +376,13 @@ impl<'a> YamlNode<'a> {
     /// The item of a list, or the value of an entry of a mapping, with the number `index`, counted
     /// from 0. This node itself if there is none.
     pub fn item(&self, index: usize) -> &Self {
-        let item = match self {
-            YamlNode::Sequence(sequence) => sequence.items.get(index),
-            YamlNode::Mapping(mapping) => mapping.entries.get(index).map(|entry| &entry.value),
-            YamlNode::Scalar(_) | YamlNode::Alias(_) => None,
-        };
-        item.unwrap_or(self)
+        let value = self.entries().get(index).map(|entry| &entry.value);
+        self.items().get(index).or(value).unwrap_or(self)
     }
 
     /// The number of items of a list or entries of a mapping.
     pub fn count(&self) -> usize {
-        match self {
-            YamlNode::Sequence(sequence) => sequence.items.len(),
-            YamlNode::Mapping(mapping) => mapping.entries.len(),
-            YamlNode::Scalar(_) | YamlNode::Alias(_) => 0,
-        }
+        self.items().len() + self.entries().len()
     }
 
     /// The bytes of the key `key` itself.
@@ -386,14 +402,8 @@ impl<'a> YamlNode<'a> {
     /// The first key that a mapping repeats, with the bytes of the repetition.
     pub(super) fn repeated_key(&self) -> Option<(&str, Range<usize>)> {
         let repetitions = self.descendants().filter_map(|node| {
-            let YamlNode::Mapping(mapping) = node else {
-                return None;
-            };
             let mut seen = BTreeSet::new();
-            let mut keys = mapping
-                .entries
-                .iter()
-                .filter_map(|entry| entry.key.scalar());
+            let mut keys = node.entries().iter().filter_map(|entry| entry.key.scalar());
             keys.find(|key| !seen.insert(&*key.value))
         });
         repetitions

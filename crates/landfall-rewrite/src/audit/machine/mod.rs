@@ -10,7 +10,7 @@ use crate::archive;
 use crate::inputs::{InputContent, RewriteError, inputs, read};
 use crate::text::is_dockerfile;
 use crate::walk::start_of;
-use crate::yaml::{YamlEntry, YamlNode, documents, value_of};
+use crate::yaml::{YamlEntry, YamlNode, documents, entries_of, items_of, value_of};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use landfall_model::Limits;
@@ -184,33 +184,20 @@ fn fetched_sources(text: &str) -> Vec<PlacedInstall> {
 
 /// The `uri` in the `source` of each of the `write_files`.
 fn uris<'n>(root: &'n YamlNode<'n>) -> Vec<&'n YamlNode<'n>> {
-    let in_mapping = |node: &'n YamlNode<'n>, key: &str| match node {
-        YamlNode::Mapping(mapping) => value_of(&mapping.entries, key),
-        _ => None,
-    };
-    let Some(YamlNode::Sequence(files)) = in_mapping(root, "write_files") else {
-        return Vec::new();
-    };
-    let files = files.items.iter();
-    let uris = files.filter_map(|file| in_mapping(in_mapping(file, "source")?, "uri"));
+    let files = items_of(root.entries(), "write_files").iter();
+    let uris = files.filter_map(|file| value_of(entries_of(file.entries(), "source"), "uri"));
     uris.collect()
 }
 
 /// Calls `each` with the text of every key `source`.
 fn sources<'n>(node: &'n YamlNode<'n>, each: &mut impl FnMut(&'n YamlNode<'n>)) {
-    match node {
-        YamlNode::Mapping(mapping) => {
-            for YamlEntry { key, value } in &mapping.entries {
-                let is_source = key.is_text("source");
-                match value {
-                    YamlNode::Scalar(_) | YamlNode::Alias(_) if is_source => each(value),
-                    _ => sources(value, each),
-                }
-            }
+    for YamlEntry { key, value } in node.entries() {
+        match value {
+            YamlNode::Scalar(_) | YamlNode::Alias(_) if key.is_text("source") => each(value),
+            _ => sources(value, each),
         }
-        YamlNode::Sequence(list) => list.items.iter().for_each(|item| sources(item, each)),
-        YamlNode::Scalar(_) | YamlNode::Alias(_) => {}
     }
+    node.items().iter().for_each(|item| sources(item, each));
 }
 
 /// The content of a file that cloud-init writes, if it is a text in base64, gzipped or not.
@@ -307,8 +294,7 @@ fn in_brackets(text: &str) -> Vec<PlacedInstall> {
     }
     let mut words = Vec::new();
     for document in documents(text).flatten() {
-        if let Some(YamlNode::Mapping(root)) = &document.root
-            && let Some(YamlNode::Sequence(list)) = value_of(&root.entries, "packages")
+        if let Some(YamlNode::Sequence(list)) = value_of(document.entries(), "packages")
             && list.flow
         {
             words.extend(list.items.iter().flat_map(node_packages));
@@ -339,10 +325,10 @@ fn node_packages(item: &YamlNode<'_>) -> Vec<(usize, String)> {
             words
         }
         // `{apt: [NAME]}`; packages of other managers, such as `snap`, are skipped
-        YamlNode::Mapping(managers) => match value_of(&managers.entries, "apt") {
-            Some(YamlNode::Sequence(list)) => list.items.iter().flat_map(node_packages).collect(),
-            _ => Vec::new(),
-        },
+        YamlNode::Mapping(managers) => {
+            let names = items_of(&managers.entries, "apt").iter();
+            names.flat_map(node_packages).collect()
+        }
     }
 }
 
