@@ -132,7 +132,6 @@ pub(super) fn chart_candidates<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     inventory: &Inventory<'_>,
     members: &MappingContext<'s>,
-    _taken: &[usize],
 ) -> Vec<usize> {
     let entries = members.entries;
     let found = match NamedChart::of(members) {

@@ -144,7 +144,6 @@ pub(super) fn pod_status<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     inventory: &Inventory<'_>,
     members: &MappingContext<'s>,
-    _taken: &[usize],
 ) -> Vec<usize> {
     if !members.around.status {
         return Vec::new();
@@ -219,7 +218,6 @@ pub(super) fn package_without_host<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     _inventory: &Inventory<'_>,
     members: &MappingContext<'s>,
-    _taken: &[usize],
 ) -> Vec<usize> {
     if collector.path[..] != [NodeStep::Key("spec")] {
         return Vec::new();
@@ -343,7 +341,6 @@ pub(super) fn node_images<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     _inventory: &Inventory<'_>,
     members: &MappingContext<'s>,
-    _taken: &[usize],
 ) -> Vec<usize> {
     let found = TAGS_AND_DIGESTS.iter().find_map(|[tags, digests]| {
         let tags = position_of(members.entries, tags)?;

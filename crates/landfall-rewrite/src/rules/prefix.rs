@@ -31,7 +31,6 @@ const KUBEADM: [&str; 6] = [
 pub(super) fn prefix_references<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     members: &MappingContext<'s>,
-    taken: &[usize],
 ) -> Vec<usize> {
     let mut found = in_two_parts(collector, members);
     found.extend(calico_registry(collector, members));
@@ -42,7 +41,7 @@ pub(super) fn prefix_references<'s>(
             continue;
         };
         let needs_names = NEEDS_NAMES.contains(&&*key.value);
-        let is_taken = taken.binary_search(&at).is_ok() || own.contains(&at);
+        let is_taken = members.is_taken(at) || own.contains(&at);
         if !(needs_names || is_prefix_key(&key.value)) || is_taken {
             continue;
         }
@@ -484,7 +483,6 @@ pub(super) fn kubeadm_candidates<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     _inventory: &Inventory<'_>,
     members: &MappingContext<'s>,
-    _taken: &[usize],
 ) -> Vec<usize> {
     let entries = members.entries;
     let component = match (members.around.key, members.around.above) {
@@ -519,7 +517,6 @@ pub(crate) const KUSTOMIZE_NAME: &str = "kustomize finds images of the bases by 
 pub(super) fn kustomize_references<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     members: &MappingContext<'s>,
-    _taken: &[usize],
 ) -> Vec<usize> {
     let MappingContext {
         entries, around, ..
@@ -574,7 +571,6 @@ pub(super) fn kustomize_candidates<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     _inventory: &Inventory<'_>,
     members: &MappingContext<'s>,
-    _taken: &[usize],
 ) -> Vec<usize> {
     let MappingContext {
         entries, around, ..

@@ -31,7 +31,6 @@ pub(super) fn git_sources<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     _inventory: &Inventory<'_>,
     members: &MappingContext<'s>,
-    _taken: &[usize],
 ) -> Vec<usize> {
     // documents within texts are objects of another cluster or examples
     let Some(file) = collector.file else {
@@ -292,12 +291,11 @@ fn is_tag(text: &str) -> bool {
 pub(super) fn gitops_references<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     members: &MappingContext<'s>,
-    taken: &[usize],
 ) -> Vec<usize> {
     let Some(source) = GitopsSource::of(members) else {
         return Vec::new();
     };
-    if taken.binary_search(&source.at).is_ok() || !decide(&source, members, collector) {
+    if members.is_taken(source.at) || !decide(&source, members, collector) {
         return Vec::new();
     }
     vec![source.at]
@@ -308,7 +306,6 @@ pub(super) fn gitops_candidates<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     inventory: &Inventory<'_>,
     members: &MappingContext<'s>,
-    _taken: &[usize],
 ) -> Vec<usize> {
     // a source that names its chart in a separate key is handled by `chart_candidates`
     let source = GitopsSource::of(members).filter(|source| source.chart.is_none());

@@ -21,10 +21,9 @@ use landfall_model::{Destination, Digest, ImageRef, has_host};
 pub(super) fn split_references<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     members: &MappingContext<'s>,
-    taken: &[usize],
 ) -> Vec<usize> {
     let mut found = Vec::new();
-    for (group, reference) in untaken(collector.document, members, taken) {
+    for (group, reference) in untaken(collector.document, members) {
         if decide(&reference, collector, &members.around) {
             found.extend(group.values());
         }
@@ -37,13 +36,12 @@ pub(super) fn split_candidates<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     inventory: &Inventory<'_>,
     members: &MappingContext<'s>,
-    taken: &[usize],
 ) -> Vec<usize> {
     let MappingContext {
         entries, around, ..
     } = members;
     let mut done = Vec::new();
-    for (group, reference) in untaken(collector.document, members, taken) {
+    for (group, reference) in untaken(collector.document, members) {
         let key = group
             .get(&PartKind::Repository)
             .and_then(|at| entries[*at].key.scalar());
@@ -83,10 +81,9 @@ pub(super) fn split_candidates<'s>(
 fn untaken<'s>(
     document: &'s YamlDocument<'s>,
     members: &MappingContext<'s>,
-    taken: &[usize],
 ) -> Vec<(PartGroup, SplitReference<'s>)> {
     let mut references = SplitReference::all(members.entries, members.around.key, document);
-    let is_taken = |at: &usize| taken.binary_search(at).is_ok();
+    let is_taken = |at: &usize| members.is_taken(*at);
     references.retain(|(group, _)| !group.values().any(is_taken));
     references
 }
@@ -378,12 +375,11 @@ type SuffixedChange = (ReferenceMeaning, Vec<(usize, String)>);
 pub(super) fn suffixed_references<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     members: &MappingContext<'s>,
-    taken: &[usize],
 ) -> Vec<usize> {
     let Some(found) = SuffixedReference::of(members.entries, collector.document) else {
         return Vec::new();
     };
-    if found.parts.iter().any(|at| taken.binary_search(at).is_ok()) {
+    if found.parts.iter().any(|at| members.is_taken(*at)) {
         return Vec::new();
     }
     let Some((meaning, changes)) = change(&found, collector.settings.index) else {
@@ -417,7 +413,6 @@ pub(super) fn suffixed_candidates<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     inventory: &Inventory<'_>,
     members: &MappingContext<'s>,
-    _taken: &[usize],
 ) -> Vec<usize> {
     let Some(found) = SuffixedReference::of(members.entries, collector.document) else {
         return Vec::new();

@@ -207,18 +207,13 @@ fn entry(line: &str) -> Option<(&str, &str, Option<bool>)> {
 // The rules about the references of documents.
 
 /// Collects from a mapping the references that several of its entries form, and returns the indexes
-/// of these entries, so that their values are not read again. The last argument are the indexes
-/// that earlier functions returned, sorted.
+/// of these entries, so that their values are not read again.
 pub(super) type CollectReferences =
-    for<'s> fn(&mut ReferenceCollector<'_, 's>, &MappingContext<'s>, &[usize]) -> Vec<usize>;
+    for<'s> fn(&mut ReferenceCollector<'_, 's>, &MappingContext<'s>) -> Vec<usize>;
 
 /// Like [`CollectReferences`], for candidates.
-pub(super) type CollectCandidates = for<'s> fn(
-    &mut ReferenceCollector<'_, 's>,
-    &Inventory<'_>,
-    &MappingContext<'s>,
-    &[usize],
-) -> Vec<usize>;
+pub(super) type CollectCandidates =
+    for<'s> fn(&mut ReferenceCollector<'_, 's>, &Inventory<'_>, &MappingContext<'s>) -> Vec<usize>;
 
 /// The rules about the references of documents: shapes in which they are written, positions at
 /// which images are named, and values that are left alone. `rules/` has their functions and the
@@ -336,6 +331,9 @@ pub(super) struct MappingContext<'s> {
     /// Whether the mapping has the key `mirrors`.
     pub(crate) has_mirrors: bool,
     pub(crate) around: NodeContext<'s>,
+    /// The indexes that earlier functions of the same list returned, sorted: a mapping may have a
+    /// million entries.
+    pub(super) taken: Vec<usize>,
     /// The positions of the keys that rules looked up by [`MappingContext::value`].
     positions: RefCell<BTreeMap<&'static str, Option<usize>>>,
 }
@@ -356,8 +354,20 @@ impl<'s> MappingContext<'s> {
             name: text_of(entries, "name"),
             has_mirrors: position_of(entries, "mirrors").is_some(),
             around,
+            taken: Vec::new(),
             positions: RefCell::default(),
         }
+    }
+
+    /// Whether an earlier function of the list returned the index `at`.
+    pub(crate) fn is_taken(&self, at: usize) -> bool {
+        self.taken.binary_search(&at).is_ok()
+    }
+
+    /// Records the indexes that a function returned.
+    pub(super) fn take(&mut self, indexes: Vec<usize>) {
+        self.taken.extend(indexes);
+        self.taken.sort_unstable();
     }
 
     /// The value of `key`. A rule that looks keys up at each entry uses this function, which

@@ -307,7 +307,6 @@ impl<'s> DocumentWalker<'_, 's> {
             occurrences,
             candidates,
         } = around.collects;
-        let mut taken = Vec::new();
         if occurrences {
             self.collector.collected.has_secret |= (rules.is_secret)(&members);
             if around.keep.is_none() {
@@ -315,19 +314,19 @@ impl<'s> DocumentWalker<'_, 's> {
             }
             if members.around.keep.is_none() {
                 for collect in rules.references {
-                    taken.extend(collect(&mut self.collector, &members, &taken));
-                    // sorted for binary searches: a mapping may have a million entries
-                    taken.sort_unstable();
+                    let found = collect(&mut self.collector, &members);
+                    members.take(found);
                 }
             }
         }
-        let mut claimed = Vec::new();
+        let taken = std::mem::take(&mut members.taken);
         if let Some(inventory) = self.scanner.settings.inventory.filter(|_| candidates) {
             for collect in rules.candidates {
-                claimed.extend(collect(&mut self.collector, inventory, &members, &claimed));
-                claimed.sort_unstable();
+                let found = collect(&mut self.collector, inventory, &members);
+                members.take(found);
             }
         }
+        let claimed = std::mem::take(&mut members.taken);
         for (at, YamlEntry { key, value }) in entries.iter().enumerate() {
             if occurrences {
                 self.key(key, &members.around);
