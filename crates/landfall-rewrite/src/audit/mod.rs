@@ -23,7 +23,7 @@ use crate::rules::KUSTOMIZE_NAME;
 use crate::scan::{scan, scan_documents};
 use crate::scan_result::TextSyntax;
 use crate::text::{dockerfile_candidates, is_dockerfile};
-use crate::walk::{ImageCandidate, candidates_in_lines};
+use crate::walk::{ImageCandidate, ImageClaim, candidates_in_lines};
 use landfall_item::ChartName;
 use landfall_model::document::LineIndex;
 use landfall_model::{ImageRef, has_host, redact_reference};
@@ -435,7 +435,8 @@ fn references(text: &str, text_start: usize) -> Option<(Vec<ImageCandidate>, boo
             return None;
         }
         has_sure |= is_sure;
-        found.extend(ImageCandidate::all(start, &[], written, true, true));
+        let claim = ImageClaim::of_container(written);
+        found.extend(ImageCandidate::all(start, claim));
     }
     Some((found, has_sure))
 }

@@ -2,7 +2,7 @@
 //! platforms that manifests require.
 
 use crate::inputs::{InputContent, RewriteError, inputs, read};
-use crate::walk::ImageCandidate;
+use crate::walk::{ImageCandidate, ImageClaim};
 use crate::yaml::{self, YamlEntry, YamlMapping, YamlNode, YamlSequence};
 use landfall_model::document::LineIndex;
 use landfall_model::{Digest, JsonText, Platform, PlatformRequest};
@@ -47,13 +47,13 @@ pub(super) fn candidates(text: &str) -> Option<Vec<ImageCandidate>> {
         };
         match row {
             Some(NodeListRow::Image(written)) => {
-                found.extend(ImageCandidate::all(start, &[], &written, true, true))
+                let claim = ImageClaim::of_container(&written);
+                found.extend(ImageCandidate::all(start, claim));
             }
-            Some(NodeListRow::Nameless(shown)) => found.push(ImageCandidate {
-                in_container: true,
-                why_not: Some("the node has it without a tag: list it with its digest".into()),
-                ..ImageCandidate::certain(start, shown)
-            }),
+            Some(NodeListRow::Nameless(shown)) => {
+                let why = "the node has it without a tag: list it with its digest";
+                found.push(ImageCandidate::undecided(start, shown, why));
+            }
             None => {}
         }
     }

@@ -10,7 +10,7 @@ use crate::rules::InstalledChart;
 use crate::text::{
     OCI, ShellVariables, TerraformResource, has_placeholder, helm_charts, resources,
 };
-use crate::walk::{HAS_PLACEHOLDER, ImageCandidate};
+use crate::walk::{HAS_PLACEHOLDER, ImageCandidate, ImageClaim};
 use std::path::Path;
 
 /// Finds the images of a file that is named like one of these.
@@ -96,7 +96,7 @@ fn of_jenkins(text: &str) -> Vec<ImageCandidate> {
         is_argument && word == Some("image") && is_pinned(literal)
     });
     literals
-        .flat_map(|(at, literal)| ImageCandidate::all(at, &[], literal, true, true))
+        .flat_map(|(at, literal)| ImageCandidate::all(at, ImageClaim::of_container(literal)))
         .collect()
 }
 
@@ -137,7 +137,7 @@ fn of_terraform(
         }
         "docker_image" | "docker_registry_image" if !resource.blocks.contains(&"build") => {
             let (at, name) = argument("name")?;
-            ImageCandidate::all(at, &[], name, true, true).pop()
+            ImageCandidate::all(at, ImageClaim::of_container(name)).pop()
         }
         _ => None,
     }

@@ -232,8 +232,7 @@ impl InstalledChart<'_> {
                 let written = format!("{} {version}", self.chart).trim().to_owned();
                 ImageCandidate {
                     is_chart: true,
-                    why_not: Some(reason.to_owned()),
-                    ..ImageCandidate::certain(at, written)
+                    ..ImageCandidate::undecided(at, written, reason)
                 }
             }
         }

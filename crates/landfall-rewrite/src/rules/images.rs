@@ -231,10 +231,8 @@ pub(super) fn package_without_host<'s>(
         return Vec::new();
     }
     let why = "Crossplane adds its default registry to a package without a host; write the host";
-    collector.add_candidate(ImageCandidate {
-        why_not: Some(why.to_owned()),
-        ..ImageCandidate::certain(text_start(package), written.to_owned())
-    });
+    let start = text_start(package);
+    collector.add_candidate(ImageCandidate::undecided(start, written.to_owned(), why));
     vec![at]
 }
 

@@ -62,7 +62,8 @@ pub(super) fn split_candidates<'s>(
                 && (has_empty(PartKind::Registry) || has_empty(PartKind::Repository))
                 && is_headless(&reference, inventory)
             {
-                collector.add_candidate(headless(at, reference.whole));
+                let why = "the key of its registry is empty, so the registry is added elsewhere";
+                collector.add_candidate(ImageCandidate::undecided(at, reference.whole, why));
             } else {
                 let written = locked_form(&reference, inventory);
                 let completed = completed_name(collector, inventory, &reference, written);
@@ -355,15 +356,6 @@ fn is_named_image(key: Option<&str>) -> bool {
 /// word is not a complete image.
 fn is_headless(reference: &SplitReference<'_>, inventory: &Inventory<'_>) -> bool {
     !reference.whole.contains('/') && !inventory.has_image(&reference.whole)
-}
-
-fn headless(at: usize, written: String) -> ImageCandidate {
-    let why_not =
-        Some("the key of its registry is empty, so the registry is added elsewhere".into());
-    ImageCandidate {
-        why_not,
-        ..ImageCandidate::certain(at, written)
-    }
 }
 
 /// The meaning of a repository with suffixes, and each entry that changes: its position and its new

@@ -1,6 +1,6 @@
 //! Finds the images of Dockerfiles.
 
-use crate::walk::ImageCandidate;
+use crate::walk::{ImageCandidate, ImageClaim};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 use std::path::Path;
@@ -329,8 +329,9 @@ pub(crate) fn is_dockerfile(name: &Path) -> bool {
 
 /// The images of a Dockerfile, at the words that name them.
 pub(crate) fn candidates(text: &str) -> Vec<ImageCandidate> {
-    let candidates =
-        |word: &ImageWord| ImageCandidate::all(word.span.start, &[], &word.name, true, true);
+    let candidates = |word: &ImageWord| {
+        ImageCandidate::all(word.span.start, ImageClaim::of_container(&word.name))
+    };
     images(text).iter().flat_map(candidates).collect()
 }
 

@@ -85,14 +85,9 @@ impl<'s> ReferenceCollector<'_, 's> {
 
     /// Adds the images that `claim` names at the byte `at`.
     pub(crate) fn add_claim(&mut self, at: usize, claim: ImageClaim<'_>) {
-        let ImageClaim {
-            written,
-            sure,
-            in_container,
-        } = claim;
-        let path = self.path_texts();
-        let all = ImageCandidate::all(at, &path, written, sure, in_container);
-        self.collected.candidates.extend(all);
+        for candidate in ImageCandidate::all(at, claim) {
+            self.add_candidate(candidate);
+        }
     }
 
     /// Adds `candidate`, whose path is set to that of the current node.
@@ -363,48 +358,52 @@ impl ImageCandidate {
         }
     }
 
+    /// A value that is certainly an image, but cannot be looked up for the reason `why`.
+    pub(crate) fn undecided(at: usize, written: String, why: &str) -> ImageCandidate {
+        ImageCandidate {
+            why_not: Some(why.to_owned()),
+            ..ImageCandidate::certain(at, written)
+        }
+    }
+
     /// The images of the list `text`. `None` if it is not a list of images.
     pub(crate) fn of_list(text: &str) -> Option<Vec<ImageCandidate>> {
-        let one = |(at, word)| ImageCandidate::new(at, Vec::new(), word, true, false);
+        let one = |(at, word)| ImageCandidate::new(at, ImageClaim::new(word, true));
         Some(list(text)?.into_iter().filter_map(one).collect())
     }
 
-    /// The images in `written`, which begins at the byte `at`: one image, the images of a list, or
-    /// the literals in a template call.
-    pub(crate) fn all(
-        at: usize,
-        path: &[String],
-        written: &str,
-        sure: bool,
-        in_container: bool,
-    ) -> Vec<ImageCandidate> {
+    /// The images in the text of `claim`, which begins at the byte `at`: one image, the images of a
+    /// list, or the literals in a template call.
+    pub(crate) fn all(at: usize, claim: ImageClaim<'_>) -> Vec<ImageCandidate> {
         let several = |words: Vec<(usize, &str)>| -> Vec<ImageCandidate> {
-            let one = |(start, word)| {
-                ImageCandidate::new(at + start, path.to_vec(), word, true, in_container)
+            let one = |(start, written)| {
+                let one = ImageClaim {
+                    written,
+                    sure: true,
+                    ..claim
+                };
+                ImageCandidate::new(at + start, one)
             };
             words.into_iter().filter_map(one).collect()
         };
-        if written.contains("{{") {
-            let literals = several(literals(written));
+        if claim.written.contains("{{") {
+            let literals = several(literals(claim.written));
             if !literals.is_empty() {
                 return literals;
             }
-        } else if let Some(words) = list(written) {
+        } else if let Some(words) = list(claim.written) {
             return several(words);
         }
-        ImageCandidate::new(at, path.to_vec(), written, sure, in_container)
-            .into_iter()
-            .collect()
+        ImageCandidate::new(at, claim).into_iter().collect()
     }
 
     /// `None` if the value is certainly not an image.
-    fn new(
-        at: usize,
-        path: Vec<String>,
-        written: &str,
-        sure: bool,
-        in_container: bool,
-    ) -> Option<ImageCandidate> {
+    fn new(at: usize, claim: ImageClaim<'_>) -> Option<ImageCandidate> {
+        let ImageClaim {
+            written,
+            sure,
+            in_container,
+        } = claim;
         let scheme = SCHEMES
             .iter()
             .find_map(|scheme| Some((scheme, written.strip_prefix(scheme)?)));
@@ -413,17 +412,11 @@ impl ImageCandidate {
             (at + written.len() - rest.len(), rest)
         });
         let candidate = |written: &str, sure, why_not: Option<&str>| {
-            let written = written.to_owned();
-            let why_not = why_not.map(str::to_owned);
             Some(ImageCandidate {
-                at,
-                path,
-                written,
                 sure,
                 in_container,
-                is_chart: false,
-                chart: None,
-                why_not,
+                why_not: why_not.map(str::to_owned),
+                ..ImageCandidate::certain(at, written.to_owned())
             })
         };
         let max_bytes = Limits::default().reference_bytes;

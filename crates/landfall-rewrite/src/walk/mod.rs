@@ -165,7 +165,13 @@ fn in_lines(text: &str) -> Vec<ImageCandidate> {
                     ..ImageCandidate::certain(at, value.to_owned())
                 });
             }
-            _ => found.extend(ImageCandidate::all(at, &[], value, false, key == "image")),
+            _ => {
+                let claim = ImageClaim {
+                    in_container: key == "image",
+                    ..ImageClaim::new(value, false)
+                };
+                found.extend(ImageCandidate::all(at, claim));
+            }
         }
     }
     found

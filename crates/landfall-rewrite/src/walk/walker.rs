@@ -399,15 +399,10 @@ impl<'s> DocumentWalker<'_, 's> {
         if text.contains('\n') || flow {
             return self.text(scalar, around, occurrences);
         }
-        if let Some(ImageClaim {
-            written,
-            sure,
-            in_container,
-        }) = self.claim(text, &around)
-        {
+        if let Some(claim) = self.claim(text, &around) {
             // the claim may be a part of the text: the value of a flag, which is at the end
-            let at = scalar.value.trim_end().len() - written.len();
-            let found = ImageCandidate::all(at, &[], written, sure, in_container);
+            let at = scalar.value.trim_end().len() - claim.written.len();
+            let found = ImageCandidate::all(at, claim);
             self.collector.add_inner(scalar, found);
         }
         None
