@@ -88,13 +88,7 @@ pub(super) fn of_script(text: &str) -> Vec<PlacedInstall> {
                 continue;
             };
             let at = word.as_ptr() as usize - text.as_ptr() as usize;
-            let (number, column) = lines.line_column(at);
-            found.push(PlacedInstall {
-                install,
-                line: number,
-                column,
-                inside: None,
-            });
+            found.push(PlacedInstall::new(install, &lines, at));
         }
         if !line.ends_with('\\') {
             (reader.state, reader.skips) = (CommandState::Nothing, SkippedWords::Nothing);
@@ -361,17 +355,13 @@ pub(crate) struct PlacedInstall {
 }
 
 impl PlacedInstall {
-    /// Places `install` at the byte `start` of `line`, which has the index `at`.
-    pub(super) fn on_line(
-        install: MachineInstall,
-        line: &str,
-        at: usize,
-        start: usize,
-    ) -> PlacedInstall {
+    /// Places `install` at the byte `at` of the text with these `lines`.
+    pub(super) fn new(install: MachineInstall, lines: &LineIndex<'_>, at: usize) -> PlacedInstall {
+        let (line, column) = lines.line_column(at);
         PlacedInstall {
             install,
-            line: at + 1,
-            column: line[..start].chars().count() + 1,
+            line,
+            column,
             inside: None,
         }
     }

@@ -112,17 +112,14 @@ fn url_lines(path: &Path, text: &str) -> Vec<PlacedInstall> {
         Some("txt" | "list") => std::iter::once(0..text.len()).collect(),
         _ => return Vec::new(),
     };
+    let lines = LineIndex::new(text);
     let mut found = Vec::new();
-    let (mut first, mut counted) = (0, 0);
-    for block in blocks {
-        first += text[counted..block.start].lines().count();
-        counted = block.start;
-        for (at, line) in text[block].lines().enumerate() {
-            let url = line.trim().trim_start_matches("- ");
-            if let Some(install) = fetched(url).filter(|_| !url.contains(' ')) {
-                let start = line.len() - line.trim_start_matches([' ', '-']).len();
-                found.push(PlacedInstall::on_line(install, line, first + at, start));
-            }
+    for line in blocks.into_iter().flat_map(|block| text[block].lines()) {
+        let url = line.trim().trim_start_matches("- ");
+        if let Some(install) = fetched(url).filter(|_| !url.contains(' ')) {
+            let content = line.trim_start_matches([' ', '-']);
+            let at = content.as_ptr() as usize - text.as_ptr() as usize;
+            found.push(PlacedInstall::new(install, &lines, at));
         }
     }
     found
@@ -170,13 +167,7 @@ fn fetched_sources(text: &str) -> Vec<PlacedInstall> {
         sources(root, &mut |value| urls.push(value));
         found.extend(urls.into_iter().filter_map(|value| {
             let install = fetched(document.text(value)?)?;
-            let (line, column) = lines.line_column(start_of(value)?);
-            Some(PlacedInstall {
-                install,
-                line,
-                column,
-                inside: None,
-            })
+            Some(PlacedInstall::new(install, &lines, start_of(value)?))
         }));
     }
     found
@@ -262,13 +253,7 @@ pub(super) fn packages(text: &str) -> Vec<PlacedInstall> {
                 .into_iter()
                 .filter_map(|(name, written)| {
                     let start = name.as_ptr() as usize - text.as_ptr() as usize;
-                    let (number, column) = lines.line_column(start);
-                    Some(PlacedInstall {
-                        install: install(written)?,
-                        line: number,
-                        column,
-                        inside: None,
-                    })
+                    Some(PlacedInstall::new(install(written)?, &lines, start))
                 }),
         );
     }
@@ -301,15 +286,9 @@ fn in_brackets(text: &str) -> Vec<PlacedInstall> {
         }
     }
     let lines = LineIndex::new(text);
-    let placed = words.into_iter().filter_map(|(at, written)| {
-        let (line, column) = lines.line_column(at);
-        Some(PlacedInstall {
-            install: install(written)?,
-            line,
-            column,
-            inside: None,
-        })
-    });
+    let words = words.into_iter();
+    let placed =
+        words.filter_map(|(at, written)| Some(PlacedInstall::new(install(written)?, &lines, at)));
     placed.collect()
 }
 
