@@ -4,7 +4,7 @@ use crate::index::{
     LockedName, LossCause, ReferenceIndex, ReferencedItem, listed, losses, names, reference_names,
 };
 use landfall_item::lockfile::Lock;
-use landfall_item::{LockedGitRepository, LockedPackageSet};
+use landfall_item::{LockedGitRepository, LockedItem, LockedPackageSet};
 use landfall_model::{
     DestinationMap, Digest, ImageRef, TargetRegistry, has_host, normal_web_url, without_scheme,
 };
@@ -129,14 +129,14 @@ impl<'a> Inventory<'a> {
 
     fn add(&mut self, image: ReferencedItem<'a>, mapping: Option<&DestinationMap>) {
         self.images.push(image);
-        self.hosts.insert(&image.name().registry);
+        self.hosts.insert(&image.name.registry);
         self.upstream
-            .entry(image.name().name())
+            .entry(image.name.name())
             .or_default()
             .push(image);
         for destination in mapping
             .iter()
-            .flat_map(|mapping| image.destinations(mapping))
+            .flat_map(|mapping| image.item.destinations(mapping))
         {
             self.at_destinations
                 .entry(destination.to_string())
@@ -186,14 +186,10 @@ impl<'a> Inventory<'a> {
             reference.tag.as_deref()
         };
         // as in a pull, the tag is ignored if there is a digest
-        let hit = images.iter().find(|image| match (&reference.digest, tag) {
-            (Some(digest), _) => image.digests().any(|one| one == digest),
-            (None, Some(tag)) => image.destination_tag() == tag,
-            (None, None) => true,
-        });
-        if let Some(image) = hit {
+        let digest = reference.digest.as_ref();
+        if let Some(image) = images.iter().find(|image| image.has_pin(digest, tag)) {
             return LockCoverage::Held {
-                item: image.name().to_string(),
+                item: image.name.to_string(),
             };
         }
         let mut full = names.iter().map(|name| match (&reference.digest, tag) {
@@ -246,7 +242,7 @@ impl<'a> Inventory<'a> {
             .flatten();
         upstream
             .chain(at_destinations)
-            .filter_map(|image| image.name().tag.as_deref())
+            .filter_map(|image| image.name.tag.as_deref())
             .collect()
     }
 
@@ -254,18 +250,18 @@ impl<'a> Inventory<'a> {
     pub(crate) fn chart_named(&self, chart: &str, version: &str) -> Option<String> {
         // a tag cannot contain the `+` of a version
         let tag = version.replace('+', "_");
-        let mut charts = self.images.iter().filter(|image| image.is_chart());
-        let found = charts.find(|image| {
-            let name = image.name().repository.rsplit('/').next();
-            name == Some(chart) && image.destination_tag() == tag
+        let is_chart = |image: &&ReferencedItem<'_>| matches!(image.item, LockedItem::Chart(_));
+        let found = self.images.iter().filter(is_chart).find(|image| {
+            let name = image.name.repository.rsplit('/').next();
+            name == Some(chart) && image.item.tag() == tag
         });
-        found.map(|image| image.name().to_string())
+        found.map(|image| image.name.to_string())
     }
 
     /// The locked images whose names begin with `prefix` and a slash.
     pub fn images_below(&self, prefix: &str) -> Vec<String> {
         let start = format!("{prefix}/");
-        let names = self.images.iter().map(|image| image.name().to_string());
+        let names = self.images.iter().map(|image| image.name.to_string());
         names.filter(|name| name.starts_with(&start)).collect()
     }
 
@@ -275,7 +271,7 @@ impl<'a> Inventory<'a> {
         if !self.is_at_site(reference) {
             return Some(reference.clone());
         }
-        let sources: BTreeSet<String> = images.iter().map(|image| image.name().name()).collect();
+        let sources: BTreeSet<String> = images.iter().map(|image| image.name.name()).collect();
         let [source] = &sources.into_iter().collect::<Vec<_>>()[..] else {
             return None;
         };
@@ -303,26 +299,25 @@ impl<'a> Inventory<'a> {
         images: &[ReferencedItem<'_>],
         tag: Option<&str>,
     ) -> String {
-        let locked = listed(images.iter().map(|image| (image.name(), image.digest())));
+        let locked = listed(images.iter().map(|image| (image.name, image.item.digest())));
         match (&reference.digest, images.is_empty()) {
             (_, true) if self.is_at_site(reference) => {
                 "no locked image has this destination".into()
             }
             (_, true) => "not in the lock".into(),
-            (Some(digest), false) => match images
-                .iter()
-                .find(|image| image.name().tag.as_deref() == tag)
-            {
-                Some(image) if tag.is_some() => format!(
-                    "it is {}:{}…, and the lock has {tag} as {}:{}…",
-                    digest.algorithm().as_str(),
-                    digest.short(12),
-                    image.digest().algorithm().as_str(),
-                    image.digest().short(12),
-                    tag = tag.unwrap_or_default(),
-                ),
-                _ => format!("the lock has this repository with other digests ({locked})"),
-            },
+            (Some(digest), false) => {
+                match images.iter().find(|image| image.name.tag.as_deref() == tag) {
+                    Some(image) if tag.is_some() => format!(
+                        "it is {}:{}…, and the lock has {tag} as {}:{}…",
+                        digest.algorithm().as_str(),
+                        digest.short(12),
+                        image.item.digest().algorithm().as_str(),
+                        image.item.digest().short(12),
+                        tag = tag.unwrap_or_default(),
+                    ),
+                    _ => format!("the lock has this repository with other digests ({locked})"),
+                }
+            }
             (None, false) if reference.tag.is_none() => {
                 format!("without a tag it means latest; the lock has {locked}")
             }
@@ -340,14 +335,9 @@ impl<'a> Inventory<'a> {
             return None;
         }
         let prefixes = self.images.iter().filter_map(|image| {
-            let prefix = reference
-                .repository
-                .strip_suffix(&*image.name().repository)?;
-            let is_pinned_alike = match (&reference.digest, &reference.tag) {
-                (Some(digest), _) => image.digests().any(|one| one == digest),
-                (None, Some(tag)) => image.destination_tag() == *tag,
-                (None, None) => true,
-            };
+            let prefix = reference.repository.strip_suffix(&*image.name.repository)?;
+            let is_pinned_alike =
+                image.has_pin(reference.digest.as_ref(), reference.tag.as_deref());
             let is_whole = prefix.is_empty() || prefix.ends_with('/');
             (is_whole && is_pinned_alike).then(|| prefix.trim_end_matches('/'))
         });
@@ -372,8 +362,8 @@ impl<'a> Inventory<'a> {
     pub(crate) fn with_config(&self, config: &Digest) -> Option<&'a ImageRef> {
         self.images
             .iter()
-            .find(|image| image.has_blob(config))
-            .map(|image| image.name())
+            .find(|image| image.item.has_blob(config))
+            .map(|image| image.name)
     }
 }
 

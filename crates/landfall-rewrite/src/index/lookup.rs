@@ -258,10 +258,10 @@ pub(super) struct IndexedImage {
 
 impl IndexedImage {
     pub(super) fn new(image: ReferencedItem<'_>, to: Vec<Destination>) -> IndexedImage {
-        let digests = image.digests().cloned().collect();
+        let digests = image.item.digests().into_iter().cloned().collect();
         IndexedImage {
-            name: image.name().clone(),
-            digest: image.digest().clone(),
+            name: image.name.clone(),
+            digest: image.item.digest().clone(),
             digests,
             to,
         }

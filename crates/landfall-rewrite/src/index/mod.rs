@@ -61,8 +61,8 @@ impl ReferenceIndex {
             match found {
                 LockedName::Url { url, .. } => urls.add(&url),
                 LockedName::Reference(image) => {
-                    let source = image.name();
-                    let destinations = image.destinations(mapping);
+                    let source = image.name;
+                    let destinations = image.item.destinations(mapping);
                     let (delivered, upstream) = if reverse {
                         (&mut repositories, &mut settled)
                     } else {
@@ -181,43 +181,19 @@ pub(crate) enum LockedName<'l> {
 /// A locked item that has an image reference.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReferencedItem<'l> {
-    item: LockedItem<'l>,
-    name: &'l ImageRef,
+    pub(crate) item: LockedItem<'l>,
+    /// The upstream reference of the item.
+    pub(crate) name: &'l ImageRef,
 }
 
-impl<'l> ReferencedItem<'l> {
-    /// The upstream reference of the item.
-    pub(crate) fn name(self) -> &'l ImageRef {
-        self.name
-    }
-
-    pub(crate) fn digest(self) -> &'l Digest {
-        self.item.digest()
-    }
-
-    /// The tag of the item at its destinations.
-    pub(crate) fn destination_tag(self) -> String {
-        self.item.tag()
-    }
-
-    /// Whether the item is a chart, not an image.
-    pub(crate) fn is_chart(self) -> bool {
-        matches!(self.item, LockedItem::Chart(_))
-    }
-
-    /// The destinations of the item. References are changed to the first one.
-    pub(crate) fn destinations(self, mapping: &DestinationMap) -> Vec<Destination> {
-        self.item.destinations(mapping)
-    }
-
-    /// Every digest that a reference to the item may have.
-    pub(crate) fn digests(self) -> impl Iterator<Item = &'l Digest> {
-        self.item.digests().into_iter()
-    }
-
-    /// Whether `digest` is the digest of a config or layer of the item.
-    pub(crate) fn has_blob(self, digest: &Digest) -> bool {
-        self.item.has_blob(digest)
+impl ReferencedItem<'_> {
+    /// Whether a reference with this digest or, if it has none, this tag is one to the item.
+    pub(crate) fn has_pin(self, digest: Option<&Digest>, tag: Option<&str>) -> bool {
+        match (digest, tag) {
+            (Some(digest), _) => self.item.digests().contains(&digest),
+            (None, Some(tag)) => self.item.tag() == tag,
+            (None, None) => true,
+        }
     }
 }
 
