@@ -75,11 +75,9 @@ pub(super) fn package_findings(
         if !MANAGERS.contains(&by) {
             continue;
         }
-        let line = placed.line;
-        let column = placed.column;
         let finding = AuditFinding {
             manager: Some(by),
-            ..AuditFinding::new((line, column), word, coverage)
+            ..AuditFinding::new((placed.line, placed.column), word, coverage)
         };
         found.push(FileFinding { file, finding });
     }

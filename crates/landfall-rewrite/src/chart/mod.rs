@@ -159,7 +159,9 @@ impl HelmChart {
 
     /// The condition that the values of the parent make `false`.
     fn disabling_condition(&self, parent: &Mapping) -> Option<&str> {
-        disabling_condition(self.condition.as_deref()?, parent)
+        deciding_condition(self.condition.as_deref()?, parent)
+            .filter(|(_, on)| !on)
+            .map(|(path, _)| path)
     }
 
     /// The dependencies that the chart and its subcharts do not contain, sorted. Those that the
@@ -344,13 +346,6 @@ impl ValuePositions {
             below,
         }
     }
-}
-
-/// The condition among the comma-separated `conditions` that `values` make `false`, if it decides.
-fn disabling_condition<'c>(conditions: &'c str, values: &Mapping) -> Option<&'c str> {
-    deciding_condition(conditions, values)
-        .filter(|(_, on)| !on)
-        .map(|(path, _)| path)
 }
 
 /// The condition among the comma-separated `conditions` that decides, and its value. As in Helm,

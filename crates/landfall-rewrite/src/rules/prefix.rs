@@ -32,7 +32,9 @@ pub(super) fn prefix_references<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     members: &MappingContext<'s>,
 ) -> Vec<usize> {
-    let mut found = in_two_parts(collector, members);
+    // Strimzi
+    let keys = ["defaultImageRegistry", "defaultImageRepository"];
+    let mut found = two_parts(collector, members, keys);
     found.extend(calico_registry(collector, members));
     let own = found.clone();
     let mut neighbours = None;
@@ -50,17 +52,15 @@ pub(super) fn prefix_references<'s>(
         };
         let neighbours =
             neighbours.get_or_insert_with(|| PrefixNeighbours::of(members, collector.document));
-        let prefix = PrefixEntry {
-            at,
-            key: &key.value,
-            text,
-        };
-        let lookup = if needs_names {
-            let is_part = neighbours.parts.contains(&at) || neighbours.is_account;
-            let parts = (!is_part).then(|| distant_parts(collector));
-            prefix.lookup_with_names(collector.settings.index, parts)
+        let index = collector.settings.index;
+        let is_part = || neighbours.parts.contains(&at) || neighbours.is_account;
+        let lookup = if needs_names && (is_part() || distant_parts(collector).names.is_empty()) {
+            // without names, every locked image below the prefix would count
+            ReferenceLookup::Unknown
+        } else if needs_names {
+            index.lookup_prefix(text, &distant_parts(collector).names)
         } else {
-            prefix.lookup(collector.settings.index, members.around.key, neighbours)
+            neighbours.lookup(index, at, &key.value, text)
         };
         if let Some(occurrence) = occurrence(scalar, text, lookup) {
             add(collector, scalar, occurrence);
@@ -137,16 +137,6 @@ fn calico(index: &ReferenceIndex, text: &str) -> ReferenceLookup {
     found
 }
 
-/// Collects a prefix in two parts: `defaultImageRegistry` and `defaultImageRepository` (Strimzi).
-/// Returns the positions of the entries, unless the prefix is unknown.
-fn in_two_parts<'s>(
-    collector: &mut ReferenceCollector<'_, 's>,
-    members: &MappingContext<'s>,
-) -> Vec<usize> {
-    let keys = ["defaultImageRegistry", "defaultImageRepository"];
-    two_parts(collector, members, keys)
-}
-
 /// Collects a prefix whose registry and path are the values of `keys`. Returns the positions of the
 /// entries, unless the prefix is unknown.
 fn two_parts<'s>(
@@ -217,17 +207,11 @@ fn is_prefix_key(key: &str) -> bool {
     )
 }
 
-/// An entry whose value may be a prefix.
-struct PrefixEntry<'s> {
-    /// The position of the entry.
-    at: usize,
-    key: &'s str,
-    text: &'s str,
-}
-
 /// The entries of a mapping that decide about its prefixes. They are searched once for all
 /// prefixes, because a mapping may have a million prefixes.
 struct PrefixNeighbours<'s> {
+    /// The key of the mapping.
+    under: Option<&'s str>,
     image_tag: Option<&'s str>,
     /// Whether the mapping has a repository, which forms a split reference with a registry.
     has_repository: bool,
@@ -249,6 +233,7 @@ impl<'s> PrefixNeighbours<'s> {
             .iter()
             .filter_map(|(group, _)| group.get(&PartKind::Registry).copied());
         PrefixNeighbours {
+            under: members.around.key,
             image_tag: scalar_of(entries, "imageTag"),
             has_repository: has_repository(entries),
             registries: registries.collect(),
@@ -261,48 +246,22 @@ impl<'s> PrefixNeighbours<'s> {
             has_dns: text_of(entries_of(entries, "dns"), "imageRepository").is_some(),
         }
     }
-}
 
-impl PrefixEntry<'_> {
-    /// Looks up the prefix in a mapping under the key `under`. The result is unknown if `self.key`
-    /// does not name a prefix in this mapping, or if the entry is part of a split reference, such
-    /// as an `imageRepository` beside an `imageTag`. The `imageRepository` of kubeadm's `dns` and
-    /// `etcd.local` is looked up nevertheless.
-    fn lookup(
-        &self,
-        index: &ReferenceIndex,
-        under: Option<&str>,
-        neighbours: &PrefixNeighbours<'_>,
-    ) -> ReferenceLookup {
-        match self.key {
+    /// Looks up the prefix `text`, the value of `key` in the entry `at`. The result is unknown if
+    /// `key` does not name a prefix in this mapping, or if the entry is part of a split reference,
+    /// such as an `imageRepository` beside an `imageTag`. The `imageRepository` of kubeadm's `dns`
+    /// and `etcd.local` is looked up nevertheless.
+    fn lookup(&self, index: &ReferenceIndex, at: usize, key: &str, text: &str) -> ReferenceLookup {
+        match (key, self.under) {
             // the `dns` and `etcd.local` of kubeadm: `<imageRepository>/coredns:<imageTag>`
-            "imageRepository" if under == Some("dns") => {
-                component(index, self.text, "coredns", neighbours.image_tag)
+            ("imageRepository", Some("dns")) => component(index, text, "coredns", self.image_tag),
+            ("imageRepository", Some("local")) => component(index, text, "etcd", self.image_tag),
+            ("imageRepository", _) if self.image_tag.is_none() => {
+                cluster(index, text, self.has_dns)
             }
-            "imageRepository" if under == Some("local") => {
-                component(index, self.text, "etcd", neighbours.image_tag)
-            }
-            "imageRepository" if neighbours.image_tag.is_none() => {
-                cluster(index, self.text, neighbours.has_dns)
-            }
-            "imageRepository" => ReferenceLookup::Unknown,
-            _ if neighbours.has_repository || neighbours.registries.contains(&self.at) => {
-                ReferenceLookup::Unknown
-            }
-            _ => index.lookup_prefix(self.text, &[]),
-        }
-    }
-
-    /// Looks up the prefix of the names in other mappings of the document, if it may be one.
-    fn lookup_with_names(
-        &self,
-        index: &ReferenceIndex,
-        parts: Option<&DistantParts<'_>>,
-    ) -> ReferenceLookup {
-        match parts.filter(|parts| !parts.names.is_empty()) {
-            Some(parts) => index.lookup_prefix(self.text, &parts.names),
-            // without names, every locked image below the prefix would count
-            None => ReferenceLookup::Unknown,
+            ("imageRepository", _) => ReferenceLookup::Unknown,
+            _ if self.has_repository || self.registries.contains(&at) => ReferenceLookup::Unknown,
+            _ => index.lookup_prefix(text, &[]),
         }
     }
 }

@@ -51,14 +51,16 @@ pub(crate) fn read(
         depth,
         collects,
         result: ScanResult {
-            found: Vec::new(),
             read_as: ReadAs::Yaml,
-            secrets: Vec::new(),
+            ..ScanResult::nothing()
         },
-        candidates: Vec::new(),
-        git_uses: Vec::new(),
-        any_structured: false,
-        all_structured: true,
+        documents: DocumentScan {
+            occurrences: None,
+            candidates: Vec::new(),
+            git_uses: Vec::new(),
+            is_structured: true,
+            has_structure: false,
+        },
     };
     let parts = yaml::stream_parts(source);
     let mut skipped = Vec::new();
@@ -78,22 +80,20 @@ pub(crate) fn read(
     }
     // a text without any mapping or list is read word by word; a mapping or list in a skipped part
     // counts, too
+    let mut documents = stream.documents;
     for document in skipped
         .into_iter()
         .flat_map(|part| yaml::documents_in(source, part.clone()))
     {
-        if stream.any_structured {
+        if documents.has_structure {
             break;
         }
-        stream.any_structured = document.ok()?.is_structured();
+        documents.has_structure = document.ok()?.is_structured();
     }
-    Some(DocumentScan {
-        occurrences: (stream.any_structured && collects.occurrences).then_some(stream.result),
-        candidates: stream.candidates,
-        git_uses: stream.git_uses,
-        is_structured: stream.all_structured,
-        has_structure: stream.any_structured,
-    })
+    if documents.has_structure && collects.occurrences {
+        documents.occurrences = Some(stream.result);
+    }
+    Some(documents)
 }
 
 /// The walk over the documents of a stream.
@@ -104,12 +104,8 @@ struct StreamWalker<'e> {
     depth: usize,
     collects: Collects,
     result: ScanResult,
-    candidates: Vec<ImageCandidate>,
-    git_uses: Vec<GitUse>,
-    /// Whether a document is a mapping or a list.
-    any_structured: bool,
-    /// Whether every document is a mapping or a list.
-    all_structured: bool,
+    /// All findings but the occurrences, which are in `result`.
+    documents: DocumentScan,
 }
 
 impl StreamWalker<'_> {
@@ -118,8 +114,8 @@ impl StreamWalker<'_> {
         let mut collected = CollectedReferences::default();
         for document in yaml::documents_in(self.source, part.clone()) {
             let document = document.ok()?;
-            self.any_structured |= document.is_structured();
-            self.all_structured &= document.is_structured();
+            self.documents.has_structure |= document.is_structured();
+            self.documents.is_structured &= document.is_structured();
             self.document(&document, &mut collected);
         }
         let CollectedReferences {
@@ -131,8 +127,8 @@ impl StreamWalker<'_> {
             has_shared_secret,
             changed,
         } = collected;
-        self.candidates.extend(candidates);
-        self.git_uses.extend(git_uses);
+        self.documents.candidates.extend(candidates);
+        self.documents.git_uses.extend(git_uses);
         if !self.collects.occurrences {
             return Some(());
         }
