@@ -6,9 +6,9 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use landfall_http::TlsProfile;
-use landfall_model::{Failure, canonical_host, from_json};
+use landfall_model::{Failure, canonical_host, from_json, null_as_default};
 use landfall_os::home_folder;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::error::Category;
 use std::collections::{BTreeMap, HashMap};
@@ -35,9 +35,9 @@ pub(super) struct AuthFile {
 #[serde(rename_all = "camelCase")]
 struct AuthConfig {
     // `null` is accepted for single entries and for whole maps
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "null_as_default")]
     auths: BTreeMap<String, Option<AuthEntry>>,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "null_as_default")]
     cred_helpers: BTreeMap<String, Option<String>>,
     creds_store: Option<String>,
 }
@@ -55,13 +55,6 @@ struct AuthEntry {
 /// Returns the name of a helper, if there is one. In docker, the helper "" means the file itself.
 fn helper_name(helper: Option<&String>) -> Option<String> {
     helper.filter(|helper| !helper.is_empty()).cloned()
-}
-
-/// Deserializes a value; `null` becomes the default.
-fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
-    from: D,
-) -> Result<T, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
 impl AuthFile {

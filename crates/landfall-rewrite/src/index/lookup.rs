@@ -387,14 +387,9 @@ impl ReferenceIndex {
         let mut found = bases.iter();
         match (found.next(), found.next()) {
             (Some((base, _)), None) if *base == prefix => ReferenceLookup::Settled(None),
-            (Some((base, _)), None) if !base.is_empty() => match destination(base) {
-                Some(to) => ReferenceLookup::Known(ReferenceReplacement {
-                    item: prefix,
-                    to: Some(to),
-                    digest: None,
-                }),
-                None => ReferenceLookup::Unknown,
-            },
+            (Some((base, _)), None) if !base.is_empty() => {
+                ReferenceLookup::resolved(prefix, Some(destination(base)), None)
+            }
             (Some(_), second) => {
                 let why = match second {
                     Some(_) => "have different destinations",
@@ -454,12 +449,12 @@ fn canonical(text: &str) -> Option<String> {
 }
 
 /// Splits a prefix into registry and path, which may be empty.
-fn destination(base: &str) -> Option<Destination> {
+pub(crate) fn destination(base: &str) -> Destination {
     let (registry, repository) = base.split_once('/').unwrap_or((base, ""));
-    (!registry.is_empty()).then(|| Destination {
+    Destination {
         registry: registry.into(),
         repository: repository.into(),
-    })
+    }
 }
 
 // Looks up URLs with and without placeholders.

@@ -2,7 +2,7 @@
 //! Istio's `hub`, `overwriteRegistry`, and a `registry` or `repository` that completes names in
 //! other mappings of the document (Datadog). Also the `images` of a kustomization.
 
-use crate::index::{ReferenceIndex, ReferenceLookup, ReferenceReplacement, pin};
+use crate::index::{ReferenceIndex, ReferenceLookup, ReferenceReplacement, destination, pin};
 use crate::inventory::Inventory;
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::split_reference::{PartKind, SplitReference};
@@ -365,15 +365,6 @@ fn has_repository(entries: &[YamlEntry<'_>]) -> bool {
     keys.any(|key| key.ends_with("repository") || key.ends_with("repo"))
 }
 
-/// Splits a prefix into registry and path, which may be empty.
-fn destination(base: &str) -> Destination {
-    let (registry, repository) = base.split_once('/').unwrap_or((base, ""));
-    Destination {
-        registry: registry.into(),
-        repository: repository.into(),
-    }
-}
-
 /// The destination of `replacement`, without a trailing slash.
 fn base(replacement: &ReferenceReplacement) -> String {
     let to = replacement
@@ -423,11 +414,7 @@ fn component(index: &ReferenceIndex, text: &str, name: &str, tag: Option<&str>) 
         ReferenceLookup::Known(replacement) => replacement,
         lookup => return lookup,
     };
-    let to = replacement
-        .to
-        .as_ref()
-        .map(Destination::to_string)
-        .unwrap_or_default();
+    let to = base(&replacement);
     // kubeadm appends the name itself
     let base = match replacement.without_end(&to, &format!("/{name}")) {
         Ok(base) => base,
