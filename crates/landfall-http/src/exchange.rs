@@ -461,6 +461,15 @@ impl HttpRequest {
         }
         self
     }
+
+    /// Sets a header like [`HttpRequest::header`], if there is a value for it.
+    #[must_use]
+    pub fn optional_header(self, name: HeaderName, value: Option<&str>) -> HttpRequest {
+        match value {
+            Some(value) => self.header(name, value),
+            None => self,
+        }
+    }
 }
 
 #[cfg(test)]

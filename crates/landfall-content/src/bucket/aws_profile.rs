@@ -1,9 +1,9 @@
 //! The configuration files of the AWS CLI, `~/.aws/credentials` and `~/.aws/config`, which
 //! `object_store` does not read.
 
+use crate::atomic_file::read_configuration;
 use landfall_os::home_folder;
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The settings of a profile.
@@ -80,26 +80,15 @@ pub(super) fn load_profile(
 
 /// Returns the settings in a section of a file, or `None` if the file or section is missing.
 fn section_of(path: &Path, wanted: &str) -> Result<Option<AwsProfile>, String> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        // container runtimes create a folder in place of a mounted file that does not exist
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory
-            ) =>
-        {
-            return Ok(None);
-        }
-        // without this error, requests would use another account or none
-        Err(error) => {
-            return Err(format!(
-                "cannot read {}: {error}; correct the file, or set AWS_ACCESS_KEY_ID and \
-                 AWS_SECRET_ACCESS_KEY",
-                path.display()
-            ));
-        }
-    };
+    // without this error, requests would use another account or none
+    let text = read_configuration(path).map_err(|error| {
+        let path = path.display();
+        format!(
+            "cannot read {path}: {error}; correct the file, or set AWS_ACCESS_KEY_ID and \
+             AWS_SECRET_ACCESS_KEY"
+        )
+    })?;
+    let Some(text) = text else { return Ok(None) };
     let mut found: Option<AwsProfile> = None;
     let mut is_in = false;
     // the indentation of the section's last key that is not nested: the file may indent all keys

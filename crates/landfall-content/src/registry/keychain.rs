@@ -3,12 +3,12 @@
 
 use super::auth_file::{AuthFile, containers_folder, hub_key};
 use super::credential::{Credential, CredentialLookup, RegistrySecret, site_secret};
+use crate::atomic_file::read_configuration;
 use landfall_http::host_of;
 use landfall_model::config::{PathDestinations, Site, SiteCredentials};
 use landfall_model::{Failure, TargetRegistry};
 use landfall_os::home_folder;
 use std::cmp::Reverse;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use url::Url;
 
@@ -64,20 +64,12 @@ impl Keychain {
             docker.map(|dir| dir.join("config.json")),
         ];
         for path in usual.into_iter().flatten() {
-            match std::fs::read_to_string(&path) {
-                Ok(text) => keychain
-                    .files
-                    .push(AuthFile::parse(&path.display().to_string(), &text)?),
-                // the home folder may be no folder (`HOME=/dev/null`), and container runtimes
-                // create a folder in place of a mounted file that does not exist
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory
-                    ) => {}
-                // an unreadable file is an error: without its account, failures would look like
-                // missing rights
-                Err(error) => return Err(Failure::read(&path, error)),
+            // an unreadable file is an error: without its account, failures would look like missing
+            // rights
+            let text = read_configuration(&path).map_err(|error| Failure::read(&path, error))?;
+            if let Some(text) = text {
+                let file = AuthFile::parse(&path.display().to_string(), &text)?;
+                keychain.files.push(file);
             }
         }
         Ok(keychain)

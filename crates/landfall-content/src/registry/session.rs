@@ -185,10 +185,8 @@ impl RegistrySession {
         loop {
             let signed = self.auth.authorization(scope, &account).await?;
             request.elsewhere = self.auth.foreign.for_scope(scope).await;
-            let sent = match &signed {
-                Some(signed) => request.clone().header(AUTHORIZATION, &signed.header),
-                None => request.clone(),
-            };
+            let header = signed.as_ref().map(|signed| signed.header.as_str());
+            let sent = request.clone().optional_header(AUTHORIZATION, header);
             // requests that wait for this one may hold all ordinary slots of the host
             let class = if turn.is_some() {
                 SlotClass::SignIn
@@ -246,7 +244,6 @@ impl RegistrySession {
                 .as_ref()
                 .is_some_and(|signed| !signed.accepted.load(Ordering::Relaxed));
             denials += u32::from(is_fresh);
-            let header = signed.as_ref().map(|signed| signed.header.as_str());
             if denials > 1 || challenges > self.transport.limits().waits {
                 return Err(self.auth.denied_again(scope, &account, header, &said).await);
             }

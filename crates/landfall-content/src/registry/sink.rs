@@ -197,10 +197,7 @@ impl RegistrySession {
         let send = |range: Option<String>| {
             let request = HttpRequest::new(Method::GET, url.clone(), RequestPurpose::Registry);
             // `send_from_offset` decides whether a range is requested at all
-            let request = range
-                .iter()
-                .fold(request, |request, range| request.header(RANGE, range));
-            self.send(request, &scope)
+            self.send(request.optional_header(RANGE, range.as_deref()), &scope)
         };
         let (start, response) =
             send_from_offset(&self.transport, &url, offset, blob.size, send).await?;

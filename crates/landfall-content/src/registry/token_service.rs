@@ -197,10 +197,8 @@ impl Auth {
                     });
                 }
                 let request = HttpRequest::new(Method::GET, url, RequestPurpose::Token);
-                match basic.and_then(RegistrySecret::basic_header) {
-                    Some(header) => request.header(AUTHORIZATION, &header),
-                    None => request,
-                }
+                let header = basic.and_then(RegistrySecret::basic_header);
+                request.optional_header(AUTHORIZATION, header.as_deref())
             }
         };
         request.secret = account.is_some();

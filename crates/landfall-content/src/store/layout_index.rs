@@ -4,37 +4,14 @@ use super::disk_content::io;
 use super::disk_store::DiskStore;
 use crate::{LockEntry, WriteError, if_exists};
 use landfall_model::{Descriptor, Digest, media_type};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct IndexDocument<'a> {
-    schema_version: u32,
-    media_type: &'a str,
-    manifests: Vec<NamedDescriptor<'a>>,
-}
-
-/// An entry of `index.json` to be written.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct NamedDescriptor<'a> {
-    media_type: &'a str,
-    digest: &'a Digest,
-    size: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    artifact_type: Option<&'a str>,
-    annotations: Annotations<'a>,
-}
-
-#[derive(Serialize)]
-struct Annotations<'a> {
-    #[serde(rename = "org.opencontainers.image.ref.name")]
-    name: &'a str,
-}
+/// The annotation with the name of an entry.
+const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
 /// An entry of `index.json` that was read: its name, descriptor and artifact type. `None` if it has
 /// no name or is not a descriptor.
@@ -52,7 +29,7 @@ impl From<Value> for IndexEntry {
 fn parse_entry(child: Value) -> Option<(String, (Descriptor, Option<String>))> {
     let name = child
         .get("annotations")?
-        .get("org.opencontainers.image.ref.name")?
+        .get(REF_NAME)?
         .as_str()?
         .to_owned();
     let artifact = child
@@ -108,24 +85,24 @@ impl LayoutIndex {
 
     /// Returns the JSON, sorted by name, so that equal indexes have equal bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let manifests = self
-            .names
-            .iter()
-            .map(|(name, (top, artifact))| NamedDescriptor {
-                media_type: &top.media_type,
-                digest: &top.digest,
-                size: top.size,
-                artifact_type: artifact.as_deref(),
-                annotations: Annotations { name },
+        let manifests = self.names.iter().map(|(name, (top, artifact))| {
+            let mut entry = json!({
+                "mediaType": top.media_type,
+                "digest": top.digest,
+                "size": top.size,
             });
-        let manifests = manifests.collect();
-        let document = IndexDocument {
-            schema_version: 2,
-            media_type: media_type::OCI_INDEX,
-            manifests,
-        };
-        // a document of strings and numbers always serializes
-        serde_json::to_vec(&document).unwrap_or_default()
+            if let Some(artifact) = artifact {
+                entry["artifactType"] = artifact.as_str().into();
+            }
+            entry["annotations"] = json!({REF_NAME: name});
+            entry
+        });
+        let document = json!({
+            "schemaVersion": 2,
+            "mediaType": media_type::OCI_INDEX,
+            "manifests": manifests.collect::<Vec<_>>(),
+        });
+        document.to_string().into_bytes()
     }
 }
 

@@ -66,9 +66,7 @@ async fn send_file_request(
         };
         return sessions.transport().send(&request).await;
     }
-    let request = range
-        .iter()
-        .fold(request, |request, range| request.header(RANGE, range));
+    let request = request.optional_header(RANGE, range);
     send_with_account(sessions, &request, fault.as_ref()).await
 }
 
@@ -158,12 +156,8 @@ pub(super) async fn request(
     Ok(match sessions.keychain().find(&host, "").await {
         Ok(account) => {
             let header = account.and_then(|account| account.secret.basic_header());
-            (
-                header.iter().fold(request, |request, header| {
-                    request.header(AUTHORIZATION, header)
-                }),
-                None,
-            )
+            let request = request.optional_header(AUTHORIZATION, header.as_deref());
+            (request, None)
         }
         Err(fault) => (request, Some(fault)),
     })

@@ -83,9 +83,7 @@ pub(super) async fn open_large_file(
     let asked = &answer.server;
     let send = |range: Option<String>| async move {
         let (request, fault) = download.request(sessions, Method::GET, asked).await?;
-        let request = range
-            .iter()
-            .fold(request, |request, range| request.header(RANGE, range));
+        let request = request.optional_header(RANGE, range.as_deref());
         send_with_account(sessions, &request, fault.as_ref()).await
     };
     let transport = sessions.transport();

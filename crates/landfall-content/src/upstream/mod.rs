@@ -258,9 +258,7 @@ async fn open_url(
         request.origin.clone_from(&origin);
         // the URL comes from a manifest of the registry, not from the user
         request.named_by = Some(session.address());
-        let request = range
-            .iter()
-            .fold(request, |request, range| request.header(RANGE, range));
+        let request = request.optional_header(RANGE, range.as_deref());
         async move { sessions.transport().send(&request).await }
     };
     let (start, response) =
