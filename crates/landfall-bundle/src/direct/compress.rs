@@ -104,11 +104,15 @@ impl BlobRead for Arriving<'_> {
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let (arrivals, arrived) = &(self.0).0.arrivals;
-        let arrivals = unpoisoned(arrived.wait_while(locked(arrivals), |(here, is_closed)| {
-            !*is_closed && !here.contains(digest)
-        }));
-        if !arrivals.0.contains(digest) {
+        let state = &(self.0).0;
+        let arrivals = unpoisoned(
+            state
+                .arrived
+                .wait_while(locked(&state.arrivals), |arrivals| {
+                    !arrivals.is_closed && !arrivals.blobs.contains(digest)
+                }),
+        );
+        if !arrivals.blobs.contains(digest) {
             return Err(ContentError::missing(digest));
         }
         drop(arrivals);

@@ -75,8 +75,17 @@ struct DirectState {
     /// The frames of the complete stored blobs, by the index of their entry.
     pub stored: Mutex<HashMap<usize, Vec<FrameRecord>>>,
     pub compressed_entries: Mutex<CompressedEntries>,
-    /// The content that is here, and whether no more arrives.
-    pub arrivals: (Mutex<(HashSet<Digest>, bool)>, Condvar),
+    pub arrivals: Mutex<Arrivals>,
+    /// Notified when the arrivals change.
+    pub arrived: Condvar,
+}
+
+/// The content that has arrived.
+#[derive(Debug, Default)]
+struct Arrivals {
+    pub blobs: HashSet<Digest>,
+    /// Whether no more content arrives.
+    pub is_closed: bool,
 }
 
 /// The compressed entries that are written, in their order.
@@ -92,8 +101,8 @@ impl DirectBundle {
     /// Declares that no more content arrives, so that [`DirectBundle::compress`] can return.
     pub fn close(&self) {
         // a thread that waits for content would otherwise wait forever
-        locked(&self.0.arrivals.0).1 = true;
-        self.0.arrivals.1.notify_all();
+        locked(&self.0.arrivals).is_closed = true;
+        self.0.arrived.notify_all();
     }
 }
 
@@ -274,7 +283,8 @@ impl DirectBundle {
                 frames: Vec::new(),
                 end,
             }),
-            arrivals: Default::default(),
+            arrivals: Mutex::default(),
+            arrived: Condvar::new(),
             contents,
             plan,
             path,

@@ -131,8 +131,8 @@ impl BlobStore for DirectBundle {
 
     fn mark_present(&self, descriptor: &Descriptor) {
         let digest = descriptor.digest.clone();
-        locked(&self.0.arrivals.0).0.insert(digest);
-        self.0.arrivals.1.notify_all();
+        locked(&self.0.arrivals).blobs.insert(digest);
+        self.0.arrived.notify_all();
     }
 
     fn record_complete(&self, _: &mut dyn Iterator<Item = LockEntry>) -> Result<(), WriteError> {
