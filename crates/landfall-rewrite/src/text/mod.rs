@@ -17,7 +17,7 @@ mod url;
 mod variables;
 
 use self::dockerfile::dockerfiles;
-use self::meaning::{NeighbouringRegistry, comments, decide, untagged_container_images};
+use self::meaning::{NeighbouringRegistry, decide, untagged_container_images};
 use self::terraform::AddressedChart;
 use crate::index::pin;
 use crate::occurrence::{Occurrence, ReferenceRole};
@@ -33,18 +33,26 @@ pub(super) use self::url::{UrlWord, is_assigned};
 pub(crate) use self::variables::ShellVariables;
 pub(super) use self::variables::{has_placeholder, reference_at};
 
-/// Finds every reference in `text`. `has_comments` says whether it may have comments, as a text with
-/// several lines; `role` is the role of the whole text.
+/// Whether a text can have comments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextComments {
+    /// For example, because it has several lines.
+    Possible,
+    /// It is a value or a comment itself.
+    None,
+}
+
+/// Finds every reference in `text`. `role` is the role of the whole text.
 pub(super) fn scan(
     settings: &ScanSettings<'_>,
     text: &str,
-    has_comments: bool,
+    comments: TextComments,
     role: ReferenceRole,
 ) -> Vec<Occurrence> {
     let Some(joined) = JoinedText::of(text) else {
-        return scan_words(settings, text, has_comments, role);
+        return scan_words(settings, text, comments, role);
     };
-    scan_words(settings, joined.text(), has_comments, role)
+    scan_words(settings, joined.text(), comments, role)
         .into_iter()
         .map(|occurrence| joined.restored(occurrence))
         .collect()
@@ -54,18 +62,18 @@ pub(super) fn scan(
 fn scan_words(
     settings: &ScanSettings<'_>,
     text: &str,
-    has_comments: bool,
+    comments: TextComments,
     role: ReferenceRole,
 ) -> Vec<Occurrence> {
     let mut found = Vec::new();
-    let comments = if has_comments && !settings.options.comments {
-        comments(text)
+    let unread = if comments == TextComments::Possible && !settings.options.comments {
+        meaning::comments(text)
     } else {
         Vec::new()
     };
     let mut marks = TextMarks::of(text);
     let mut words = WordIter { text, at: 0 };
-    let mut comment = comments.iter().peekable();
+    let mut comment = unread.iter().peekable();
     while let Some(word) = words.next() {
         while comment
             .next_if(|comment| comment.end <= word.start)

@@ -8,7 +8,7 @@ use crate::index::is_pinned;
 use crate::inventory::Inventory;
 use crate::occurrence::ReferenceRole;
 use crate::scan_result::{ReadAs, ScanResult, ScanSettings, TextSyntax};
-use crate::text::{self, JoinedText};
+use crate::text::{self, JoinedText, TextComments};
 use crate::yaml::{YamlDocument, YamlEntry, YamlNode, position_of, scalar_of, text_of, value_of};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -79,7 +79,12 @@ impl ReferenceScanner<'_> {
     fn words(&self, text: &str) -> ScanResult {
         let secrets = text::secrets(text);
         ScanResult {
-            found: text::scan(&self.settings, text, true, ReferenceRole::Text),
+            found: text::scan(
+                &self.settings,
+                text,
+                TextComments::Possible,
+                ReferenceRole::Text,
+            ),
             read_as: ReadAs::Text,
             secrets,
         }
@@ -105,7 +110,7 @@ impl ReferenceScanner<'_> {
         if !self.settings.may_report(value) {
             return ScanResult::nothing();
         }
-        let found = text::scan(&self.settings, value, false, role);
+        let found = text::scan(&self.settings, value, TextComments::None, role);
         ScanResult {
             found,
             read_as: ReadAs::Text,
@@ -136,7 +141,7 @@ fn in_lines(text: &str) -> Vec<ImageCandidate> {
     for line in text.split_inclusive('\n') {
         let start = end;
         end += line.len();
-        let Some((key, value, of_variable)) = entry(line) else {
+        let Some((key, value, kind)) = entry(line) else {
             continue;
         };
         let value = match value
@@ -155,11 +160,11 @@ fn in_lines(text: &str) -> Vec<ImageCandidate> {
             continue;
         }
         let at = start + (value.as_ptr() as usize - line.as_ptr() as usize);
-        match of_variable {
+        match kind {
             // a script may assign any text to such a variable
-            Some(_) if !is_list(value) && !is_pinned(value) => {}
+            LineKind::Setting | LineKind::Variable if !is_list(value) && !is_pinned(value) => {}
             // in a script, it may be the name of an image that the script builds
-            Some(true) if !is_list(value) => {
+            LineKind::Variable if !is_list(value) => {
                 found.push(ImageCandidate {
                     sure: false,
                     ..ImageCandidate::certain(at, value.to_owned())
@@ -191,9 +196,19 @@ fn unquoted(text: &str, quote: char) -> Option<&str> {
     }
 }
 
-/// The key and the value of a line whose key ends in `image`, and whether it is assigned to a
-/// variable of a shell or of make; `None` after a colon.
-fn entry(line: &str) -> Option<(&str, &str, Option<bool>)> {
+/// What a line with a key and a value is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LineKind {
+    /// An entry, with a colon after its key.
+    Entry,
+    /// A setting of HCL, TOML or a unit, with `=` after its key.
+    Setting,
+    /// An assignment to a variable of a shell or of make.
+    Variable,
+}
+
+/// The key and the value of a line whose key ends in `image`.
+fn entry(line: &str) -> Option<(&str, &str, LineKind)> {
     let line = line.trim_start().trim_start_matches("- ").trim();
     let (key, value) = line.split_once([':', '='])?;
     let name = key.trim_end().trim_matches(['"', '\'']);
@@ -204,9 +219,15 @@ fn entry(line: &str) -> Option<(&str, &str, Option<bool>)> {
     // JSON needs no blank after the colon
     let is_json = key.ends_with('"') && value.starts_with('"');
     (is_assigned || is_json || value.starts_with([' ', '\t'])).then(|| {
-        // a key of HCL, TOML or a unit has blanks around `=`, or is `Image`
-        let of_variable = name != "Image" && !key.ends_with(' ');
-        (name, value.trim(), is_assigned.then_some(of_variable))
+        let kind = if !is_assigned {
+            LineKind::Entry
+        } else if name == "Image" || key.ends_with(' ') {
+            // a key of HCL, TOML or a unit has blanks around `=`, or is `Image`
+            LineKind::Setting
+        } else {
+            LineKind::Variable
+        };
+        (name, value.trim(), kind)
     })
 }
 

@@ -9,7 +9,7 @@ use crate::index::{ReferenceLookup, replaced};
 use crate::inventory::Inventory;
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::scan_result::{ReadAs, ScanResult};
-use crate::text;
+use crate::text::{self, TextComments};
 use crate::walk;
 use crate::yaml::{
     self, ScalarStyle, YamlDocument, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence,
@@ -146,7 +146,7 @@ impl StreamWalker<'_> {
                 let words = text::scan(
                     &self.scanner.settings,
                     &source[span.clone()],
-                    false,
+                    TextComments::None,
                     ReferenceRole::Text,
                 );
                 let words = words
@@ -547,7 +547,7 @@ impl<'s> DocumentWalker<'_, 's> {
         let words = text::scan(
             &self.scanner.settings,
             &source[span.clone()],
-            true,
+            TextComments::Possible,
             around.role,
         );
         self.collector
