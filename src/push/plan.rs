@@ -1,5 +1,5 @@
 //! The deliveries of a push, and the look-up of their tags: one HEAD for each destination tag. If
-//! the tag is right, the referrers of the image and the attestations in its index are looked up too.
+//! the tag is right, the image's referrers and the attestations in its index are looked up, too.
 
 use super::preflight::Presence;
 use super::referrers::has_all_referrers;

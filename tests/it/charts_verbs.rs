@@ -1,5 +1,5 @@
-//! A chart in every verb; charts from unusual sources and from repositories that require an account;
-//! charts in `egress`, `diff` and `gc`.
+//! A chart in every verb; charts from unusual sources and from repositories that require an
+//! account; charts in `egress`, `diff` and `gc`.
 
 use crate::support::charts::{Chart, Upstream, failure_reasons, repository};
 use crate::support::http::request;

@@ -1,6 +1,6 @@
 //! Checks the Markdown files: every path of this project in a code span exists, and so do the types
-//! and functions that pages for contributors name; every link leads to a file and a heading, and the
-//! summary of the book lists every page.
+//! and functions that pages for contributors name; every link leads to a file and a heading, and
+//! the summary of the book lists every page.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -145,8 +145,8 @@ fn images_by_tag_and_by_digest_are_pushed_to_all_destinations() {
         receipt["blobs"].as_object().unwrap().len() == 4,
         "{receipt:#}"
     );
-    // each blob was uploaded to one repository and mounted in the other; which delivery is the first
-    // to need a blob is a matter of chance
+    // each blob was uploaded to one repository and mounted in the other; which delivery is the
+    // first to need a blob is a matter of chance
     let log = registry.log();
     let mut uploaded = Vec::new();
     let mut mounted = BTreeSet::new();

@@ -507,8 +507,8 @@ impl World {
 
     /// Makes the manifest, lock, store and bundle `name`, with an image, a chart and a file, and
     /// publishes and pushes them: without a site, as before the site had rules. The items are
-    /// signed by `signer`, whose key the manifest demands, if there is one: with cosign, if `cosign`
-    /// is its program and the flag for the format of the signatures.
+    /// signed by `signer`, whose key the manifest demands, if there is one: with cosign, if
+    /// `cosign` is its program and the flag for the format of the signatures.
     fn add(&self, name: &str, signer: Option<(&ImageSigner, &str)>, cosign: Option<(&Path, &str)>) {
         let (place, address) = (&self.place, &self.upstream.address);
         let images = Images::new(place.path(format!("layout-{name}")));

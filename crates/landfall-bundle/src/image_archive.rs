@@ -261,9 +261,9 @@ pub struct ArchivedImage {
     docker: Option<DockerImage>,
 }
 
-/// The names of `image` at its source registry, and with a `mapping` also at its destinations: those
-/// in the form `repository:tag`, and those with the digest in the lock, `repository@digest`, so that
-/// a node that loaded the archive resolves references with a digest, too.
+/// The names of `image` at its source registry, and with a `mapping` also at its destinations:
+/// those in the form `repository:tag`, and those with the digest in the lock, `repository@digest`,
+/// so that a node that loaded the archive resolves references with a digest, too.
 fn names(image: &LockedImage, mapping: Option<&DestinationMap>) -> [BTreeSet<String>; 2] {
     let there = mapping
         .map(|mapping| mapping.destinations(&image.name))

@@ -36,7 +36,7 @@
 //! | requests, to the last byte of the response | `--max-requests` | 503 after 30 s |
 //! | memory of documents that are sent | 512 MiB | 503 after 30 s |
 //! | documents that are built | 16 | waits |
-//! | uploads, from the first request to the last | `--max-uploads` | an empty one is removed, or 429 |
+//! | uploads, from the first request to the last | `--max-uploads` | an empty one ends, or 429 |
 //! | pushed manifests in memory | 4 | waits |
 //! | blobs that are hashed | 4 | waits |
 //! | selections of git objects | 4 | waits |

@@ -38,8 +38,8 @@ pub(crate) fn shared_upload(
 }
 
 impl UploadSessions {
-    /// Adds an upload to `repository` and returns its id. If `max` uploads are in progress, it takes
-    /// the place of an abandoned one, or fails.
+    /// Adds an upload to `repository` and returns its id. If `max` uploads are in progress, it
+    /// takes the place of an abandoned one, or fails.
     pub(crate) fn add(
         &self,
         repository: &str,

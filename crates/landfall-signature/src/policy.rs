@@ -28,7 +28,8 @@ impl SignaturePolicy {
     /// Reads the rules of a site.
     ///
     /// # Errors
-    /// Like [`SignaturePolicy::read`]. The error names the key, as in `verify[0].keys of site.yaml`.
+    /// Like [`SignaturePolicy::read`]. The error names the key, as in
+    /// `verify[0].keys of site.yaml`.
     pub fn of_site(site: &Site) -> Result<SignaturePolicy, Failure> {
         SignaturePolicy::read(&site.verify, &site.folder).map_err(|error| {
             let key = site.key(&format!("verify[{}].{}", error.index, error.key));

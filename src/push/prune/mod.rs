@@ -45,10 +45,10 @@ pub(crate) struct Pruned {
     pub(crate) bytes: Option<u64>,
 }
 
-/// Finds the manifests of `repositories` that are not `needed`, and deletes them if `delete` is set;
-/// otherwise the result lists those that would be deleted. In each repository, the newest
-/// `keep_last` tags of each shape, such as `v#.#.#`, are kept. A repository is left unchanged if its
-/// tags cannot be listed or a manifest cannot be read.
+/// Finds the manifests of `repositories` that are not `needed`, and deletes them if `delete` is
+/// set; otherwise the result lists those that would be deleted. In each repository, the newest
+/// `keep_last` tags of each shape, such as `v#.#.#`, are kept. A repository is left unchanged if
+/// its tags cannot be listed or a manifest cannot be read.
 pub(crate) async fn prune(
     registry: &str,
     repositories: &[String],

@@ -265,9 +265,9 @@ fn update_moves_the_tag_of_one_product_of_a_repository() {
     }
 }
 
-/// Before, only the name of a tag had an age: a tag that was moved while it waited, to a commit that
-/// nobody had seen, was locked when the wait of its name was over. The dates in commits and tags do
-/// not count.
+/// Before, only the name of a tag had an age: a tag that was moved while it waited, to a commit
+/// that nobody had seen, was locked when the wait of its name was over. The dates in commits and
+/// tags do not count.
 #[test]
 fn the_wait_of_a_git_tag_starts_again_if_it_is_moved_by_force() {
     let Some((server, place)) = sample("ref: v1.0.0, update: {policy: minor, minAge: 7d}") else {

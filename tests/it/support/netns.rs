@@ -462,8 +462,8 @@ impl Containerd<'_> {
                 return headers;
             }
             problem = headers + &String::from_utf8_lossy(&output.stderr);
-            // some releases of curl take the reset with which a server ends a call for an error (92),
-            // at times before they have written the answer
+            // some releases of curl take the reset with which a server ends a call for an error
+            // (92), at times before they have written the answer
             if output.status.code() != Some(92) {
                 break;
             }

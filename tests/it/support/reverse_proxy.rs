@@ -1,5 +1,6 @@
 //! A reverse proxy: a server in front of another one. It forwards a request as it is, changes the
-//! request or the response, or answers the request itself, as registries and proxies do in practice.
+//! request or the response, or answers the request itself, as registries and proxies do in
+//! practice.
 
 use super::http;
 use std::io::{BufRead, BufReader, Read, Write};

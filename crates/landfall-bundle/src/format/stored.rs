@@ -167,8 +167,8 @@ pub(crate) struct FrameStream {
     hash: Sha256,
 }
 
-/// A frame whose content is complete, and the headers and the checksum around its content, each with
-/// its offset from the beginning of the first frame.
+/// A frame whose content is complete, and the headers and the checksum around its content, each
+/// with its offset from the beginning of the first frame.
 pub(crate) type ClosedFrame = (FrameRecord, Vec<(u64, Vec<u8>)>);
 
 impl FrameStream {

@@ -36,8 +36,8 @@ files:
 - url: http://HOST/files/tool.bin
 ";
 
-/// The content that every registry of the zoo is asked to hold. Without a referrers API, the list of
-/// referrers is under its tag.
+/// The content that every registry of the zoo is asked to hold. Without a referrers API, the list
+/// of referrers is under its tag.
 pub fn content(has_referrers_api: bool) -> Content {
     let mut content = Content::default();
     let platforms = [("linux/amd64", 1), ("linux/arm64", 2), ("linux/s390x", 3)];

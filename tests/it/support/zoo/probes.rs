@@ -1,5 +1,5 @@
-//! Probes: the same requests to a registry that behaves as a profile says and to the real one, whose
-//! responses must agree in everything that the lines of a profile can say.
+//! Probes: the same requests to a registry that behaves as a profile says and to the real one,
+//! whose responses must agree in everything that the lines of a profile can say.
 
 use super::far_side::path_of;
 use super::{FarSide, Profile};
