@@ -18,7 +18,7 @@ use landfall_model::{
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use tokio::runtime::Handle;
 
 /// Size of a frame in bytes; the last one of a blob may be shorter.
@@ -56,10 +56,6 @@ impl RegistryBlobs {
         }
     }
 
-    fn frame_hashes(&self) -> MutexGuard<'_, HashMap<Digest, Arc<[Digest]>>> {
-        locked(&self.frame_hashes)
-    }
-
     /// Returns a reader that starts at frame number `frame` of the blob.
     fn frames(&self, digest: &Digest, frame: u64) -> Result<FrameReader, ContentError> {
         let Some(part) = self.blobs.get(digest) else {
@@ -85,7 +81,7 @@ impl BlobRead for RegistryBlobs {
         let mut reader = CheckedFrameReader {
             // from the beginning of a frame, because hashes are compared frame by frame
             frames: self.frames(digest, offset / FRAME)?,
-            hashes: self.frame_hashes().get(digest).cloned(),
+            hashes: locked(&self.frame_hashes).get(digest).cloned(),
             frame: Vec::new(),
             taken: 0,
         };
@@ -121,7 +117,7 @@ impl VerifiedRead for RegistryBlobs {
         let is_sound = hasher.finish() == *digest;
         if is_sound {
             // only after the digest of the whole blob matched
-            self.frame_hashes().insert(digest.clone(), hashes.into());
+            locked(&self.frame_hashes).insert(digest.clone(), hashes.into());
         }
         Ok(is_sound)
     }

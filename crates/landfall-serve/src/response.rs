@@ -17,7 +17,7 @@ use landfall_model::locked;
 use serde_json::json;
 use std::convert::Infallible;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use tokio::task::{JoinError, spawn_blocking};
 
 /// `Docker-Content-Digest`: clients compare it with the content that they receive.
@@ -231,16 +231,12 @@ impl BodyBuffers {
 
     /// Takes a buffer; its content is unspecified.
     pub(crate) fn take(self: &Arc<BodyBuffers>) -> BodyBuffer {
-        let free = self.free().pop();
+        let free = locked(&self.free).pop();
         BodyBuffer {
             // allocated after the lock is released, because the allocation may take long
             bytes: free.unwrap_or_else(|| vec![0; self.size].into()),
             pool: self.clone(),
         }
-    }
-
-    fn free(&self) -> MutexGuard<'_, Vec<Box<[u8]>>> {
-        locked(&self.free)
     }
 }
 
@@ -258,7 +254,7 @@ impl AsRef<[u8]> for BodyBuffer {
 
 impl Drop for BodyBuffer {
     fn drop(&mut self) {
-        let mut free = self.pool.free();
+        let mut free = locked(&self.pool.free);
         // a burst of clients must not keep its memory forever
         if free.len() < MAX_FREE {
             free.push(std::mem::take(&mut self.bytes));

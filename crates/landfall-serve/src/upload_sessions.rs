@@ -6,7 +6,7 @@ use crate::writable::IncomingBlob;
 use http::StatusCode;
 use landfall_model::locked;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedMutexGuard;
 
@@ -52,7 +52,7 @@ impl UploadSessions {
             last_used: Mutex::new(Instant::now()),
             incoming: shared_upload(incoming),
         };
-        let mut sessions = self.sessions();
+        let mut sessions = locked(&self.0);
         if sessions.len() >= max
             && let Some(id) = abandoned(&sessions)
         {
@@ -74,7 +74,7 @@ impl UploadSessions {
         repository: &str,
         id: &str,
     ) -> Result<Arc<PushedUpload>, RequestError> {
-        let sessions = self.sessions();
+        let sessions = locked(&self.0);
         let session = sessions
             .get(id)
             // an upload belongs to one repository: its id is not valid in another one
@@ -85,23 +85,19 @@ impl UploadSessions {
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.sessions().len()
+        locked(&self.0).len()
     }
 
     /// Removes uploads that were not used for `age`, with the content that they received.
     pub(crate) fn remove_expired(&self, age: Duration) {
         // a locked upload is in use by a request, which may take longer than `age`
-        self.sessions().retain(|_, session| {
+        locked(&self.0).retain(|_, session| {
             session.incoming.try_lock().is_err() || session.unused_for() < age
         });
     }
 
     pub(crate) fn remove(&self, id: &str) {
-        self.sessions().remove(id);
-    }
-
-    fn sessions(&self) -> MutexGuard<'_, SessionsById> {
-        locked(&self.0)
+        locked(&self.0).remove(id);
     }
 }
 
@@ -119,7 +115,7 @@ fn abandoned(sessions: &SessionsById) -> Option<String> {
 impl PushedUpload {
     /// Restarts the expiry of the upload.
     pub(crate) fn touch(&self) {
-        *self.last_used() = Instant::now();
+        *locked(&self.last_used) = Instant::now();
     }
 
     /// The number of bytes received; `None` while a request uses the upload.
@@ -129,11 +125,7 @@ impl PushedUpload {
     }
 
     fn unused_for(&self) -> Duration {
-        self.last_used().elapsed()
-    }
-
-    fn last_used(&self) -> MutexGuard<'_, Instant> {
-        locked(&self.last_used)
+        locked(&self.last_used).elapsed()
     }
 }
 
@@ -167,7 +159,7 @@ mod tests {
         for id in [&partial, &empty, &used] {
             let session = sessions.get("a", id).unwrap();
             let earlier = Instant::now().checked_sub(MIN_UNUSED).unwrap();
-            *session.last_used() = earlier;
+            *locked(&session.last_used) = earlier;
         }
         let session = sessions.get("a", &used).unwrap();
         let slot = session.incoming.try_lock().unwrap();

@@ -9,7 +9,7 @@ use landfall_model::{Digest, locked};
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
 
@@ -114,7 +114,7 @@ impl VerifiedBlobs {
 
     /// Whether the holder's bytes were hashed before and have the digest.
     pub(crate) fn is_verified(&self, holder: &BlobHolder, digest: &Digest) -> bool {
-        self.checks()
+        locked(&self.checks)
             .get(digest)
             .into_iter()
             .flatten()
@@ -143,12 +143,15 @@ impl VerifiedBlobs {
             file_stamps,
             verdict,
         };
-        remember(self.checks().entry(digest.clone()).or_default(), check);
+        remember(
+            locked(&self.checks).entry(digest.clone()).or_default(),
+            check,
+        );
     }
 
     /// Forgets a blob that was removed.
     pub(crate) fn forget(&self, digest: &Digest) {
-        self.checks().remove(digest);
+        locked(&self.checks).remove(digest);
     }
 
     async fn verdict(&self, holder: &BlobHolder, digest: &Digest) -> BlobVerdict {
@@ -165,7 +168,7 @@ impl VerifiedBlobs {
     /// The check of the holder's bytes; starts one if there is none, or if the last one could not
     /// read the blob.
     fn check(&self, holder: &BlobHolder, digest: &Digest) -> watch::Receiver<BlobVerdict> {
-        let mut checks = self.checks();
+        let mut checks = locked(&self.checks);
         let of_digest = checks.entry(digest.clone()).or_default();
         if let Some(check) = of_digest
             .iter()
@@ -198,10 +201,6 @@ impl VerifiedBlobs {
             let _ = sender.send(verdict);
         });
         verdict
-    }
-
-    fn checks(&self) -> MutexGuard<'_, HashMap<Digest, Vec<BlobCheck>>> {
-        locked(&self.checks)
     }
 }
 

@@ -31,7 +31,7 @@ impl DirectBundle {
     pub fn compress(&self) -> Result<(), BundleError> {
         let state = &*self.0;
         let (first, end) = {
-            let written = state.compressed_entries();
+            let written = locked(&state.compressed_entries);
             (state.compressed + written.frames.len(), written.end)
         };
         let mut batch = Vec::new();
@@ -50,7 +50,7 @@ impl DirectBundle {
             &mut out,
             |entry_index, offset, frames| {
                 let end = offset + frames.iter().map(|frame| u64::from(frame.0)).sum::<u64>();
-                let mut written = state.compressed_entries();
+                let mut written = locked(&state.compressed_entries);
                 batch.push((
                     &state.plan.entries[entry_index].descriptor.digest,
                     (offset, end),
@@ -143,7 +143,7 @@ impl DirectState {
     /// Recovers the compressed entries of an earlier run, up to the first one that is missing or
     /// damaged.
     pub(super) fn recover(&self) {
-        let mut written = self.compressed_entries();
+        let mut written = locked(&self.compressed_entries);
         for entry in &self.contents.entries[self.compressed..] {
             let range = self
                 .journal

@@ -39,7 +39,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex};
 
 /// A bundle that is written directly from upstream, without a store in between. Clones share its
 /// state.
@@ -107,10 +107,6 @@ impl DirectBundle {
 }
 
 impl DirectState {
-    fn compressed_entries(&self) -> MutexGuard<'_, CompressedEntries> {
-        locked(&self.compressed_entries)
-    }
-
     /// Records that a stored blob is complete, with these frames.
     fn arrived(&self, digest: &Digest, frames: Vec<FrameRecord>) {
         if let Some(&entry_index) = self.entry_indexes.get(digest) {
@@ -456,7 +452,7 @@ impl DirectBundle {
         let state = &*self.0;
         let failed = BundleError::write(&state.out);
         let stored = locked(&state.stored);
-        let compressed = state.compressed_entries();
+        let compressed = locked(&state.compressed_entries);
         let mut index = IndexBuilder::new(&state.plan, state.options);
         let mut end = 0;
         for (entry_index, planned) in state.plan.entries.iter().enumerate() {

@@ -13,7 +13,7 @@ use landfall_content::{
 use landfall_model::{Descriptor, Digest, Limits, locked};
 use landfall_os::FileExt;
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 impl DirectState {
     /// The local source of a blob: the stores, the earlier bundle, or the unfinished one that was
@@ -73,7 +73,7 @@ impl BlobStore for DirectBundle {
                 .try_for_each(|disk| disk.has(digest, *size).map(drop))?;
             return Ok(false);
         }
-        let written_end = state.compressed + state.compressed_entries().frames.len();
+        let written_end = state.compressed + locked(&state.compressed_entries).frames.len();
         // an index is also needed until the indexes that are trimmed from it are written
         let trimmed = state.untrimmed.get(digest).into_iter().flatten();
         if trimmed
@@ -222,10 +222,6 @@ impl StoredBlobWriter {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, FrameProgress> {
-        locked(&self.state)
-    }
-
     fn failed(&self) -> impl FnOnce(io::Error) -> WriteError {
         let path = self.bundle.path.clone();
         move |source| WriteError::io("write", &path, source)
@@ -255,7 +251,7 @@ impl PartialBlob for StoredBlobWriter {
     }
 
     fn hashed(&self, bytes: &[u8]) -> Result<(), WriteError> {
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         // the content is in the file already; the stream computes the bytes around it
         let closed = state.stream.push(bytes);
         for (at, around) in closed.iter().flat_map(|(_, around)| around) {
@@ -280,7 +276,7 @@ impl PartialBlob for StoredBlobWriter {
 
     fn clear(&self) -> Result<(), WriteError> {
         // the bytes remain in the file and are overwritten; only their records are removed
-        *self.state() = FrameProgress::new(self.descriptor.size);
+        *locked(&self.state) = FrameProgress::new(self.descriptor.size);
         self.bundle
             .journal
             .record_lost(&self.descriptor.digest)
@@ -289,7 +285,7 @@ impl PartialBlob for StoredBlobWriter {
 
     fn publish(&self) -> Result<(), WriteError> {
         let Descriptor { digest, size, .. } = &self.descriptor;
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         // set first: after an error the drop must not record a part of a complete blob
         state.kept = true;
         self.bundle
@@ -304,7 +300,7 @@ impl PartialBlob for StoredBlobWriter {
 impl Drop for StoredBlobWriter {
     /// Records the bytes since the last frame, so that a resumed run finds them, too.
     fn drop(&mut self) {
-        let state = self.state();
+        let state = locked(&self.state);
         let at = state.stream.at();
         if !state.kept && at > 0 {
             // bytes without a record are downloaded again

@@ -7,7 +7,7 @@ use landfall_model::locked;
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 /// The bytes at the end that are read on opening: in most bundles the index, and the frame table
 /// before it.
@@ -55,18 +55,14 @@ impl ObjectPart {
         self.object.size() - self.end.len() as u64
     }
 
-    fn windows(&self) -> MutexGuard<'_, VecDeque<(u64, Arc<Vec<u8>>)>> {
-        locked(&self.windows)
-    }
-
     fn window(&self, number: u64) -> io::Result<Arc<Vec<u8>>> {
-        if let Some((_, window)) = self.windows().iter().find(|(of, _)| *of == number) {
+        if let Some((_, window)) = locked(&self.windows).iter().find(|(of, _)| *of == number) {
             return Ok(window.clone());
         }
         let from = number * WINDOW;
         // unlocked during the request, so that other threads can use the cached windows
         let window = Arc::new(read(&self.object, from..self.end().min(from + WINDOW))?);
-        let mut windows = self.windows();
+        let mut windows = locked(&self.windows);
         // the newest window is at the front, so the oldest is dropped
         windows.truncate(KEPT - 1);
         windows.push_front((number, window.clone()));

@@ -13,7 +13,7 @@ use landfall_os::raise_open_files;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -96,7 +96,7 @@ impl ConnectionTable {
 
     /// The number of open connections.
     pub(crate) fn count(&self) -> usize {
-        self.open().len()
+        locked(&self.open).len()
     }
 
     /// The number of connections that the server closed, by cause.
@@ -124,7 +124,7 @@ impl ConnectionTable {
     }
 
     fn try_add(&self) -> Option<Arc<TrackedConnection>> {
-        let mut open = self.open();
+        let mut open = locked(&self.open);
         if open.len() >= self.max {
             return None;
         }
@@ -148,14 +148,14 @@ impl ConnectionTable {
 
     /// Removes a connection that has ended.
     pub(crate) fn remove(&self, connection: &TrackedConnection) {
-        self.open().remove(&connection.id);
+        locked(&self.open).remove(&connection.id);
         self.freed.notify_waiters();
     }
 
     /// Closes the connection that has been idle for longest, or else the one whose client has been
     /// stalled for longest.
     fn make_room(&self) {
-        let open = self.open();
+        let open = locked(&self.open);
         let longest_idle = staying(&open)
             .filter(|connection| connection.is_idle())
             .max_by_key(|connection| (connection.waiting_time(), Reverse(connection.id)));
@@ -167,7 +167,7 @@ impl ConnectionTable {
     /// Closes the connection whose client has been stalled for longest, so that a waiting request
     /// gets its permit.
     pub(crate) fn close_longest_stalled(&self) {
-        let open = self.open();
+        let open = locked(&self.open);
         if let Some(connection) = longest_stalled(staying(&open)) {
             self.close(connection, CloseReason::Room);
         }
@@ -179,7 +179,7 @@ impl ConnectionTable {
             .clamp(Duration::from_millis(50), Duration::from_secs(1));
         loop {
             tokio::time::sleep(interval).await;
-            for connection in self.open().values() {
+            for connection in locked(&self.open).values() {
                 if connection.must_close() {
                     continue;
                 }
@@ -198,10 +198,6 @@ impl ConnectionTable {
         // before the notification: the connection reads the flag when it wakes up
         connection.must_close.store(true, Ordering::Release);
         connection.close.notify_one();
-    }
-
-    fn open(&self) -> MutexGuard<'_, HashMap<u64, Arc<TrackedConnection>>> {
-        locked(&self.open)
     }
 }
 
@@ -226,7 +222,7 @@ fn longest_stalled<'a>(
 impl TrackedConnection {
     /// Records that `bytes` bytes were received.
     pub(crate) fn received(&self, bytes: usize) {
-        let mut progress = self.progress();
+        let mut progress = locked(&self.progress);
         // bytes outside of a request, such as a slow handshake or a slow head, do not keep a
         // connection open
         if progress.requests > 0 {
@@ -237,38 +233,38 @@ impl TrackedConnection {
 
     /// Records that the client took `bytes` bytes.
     pub(crate) fn sent(&self, bytes: usize) {
-        let mut progress = self.progress();
+        let mut progress = locked(&self.progress);
         progress.is_unread = false;
         progress.moved(bytes);
     }
 
     /// Records that the client takes no more bytes at the moment.
     pub(crate) fn not_read(&self) {
-        let mut progress = self.progress();
+        let mut progress = locked(&self.progress);
         progress.is_unread = true;
         progress.wait();
     }
 
     /// Records that a request waits for bytes of its body.
     pub(crate) fn waits_for_body(&self) {
-        let mut progress = self.progress();
+        let mut progress = locked(&self.progress);
         progress.is_body_awaited = true;
         progress.wait();
     }
 
     /// Records that the rest of a request's body will not be read.
     pub(crate) fn ignores_body(&self) {
-        self.progress().is_body_ignored = true;
+        locked(&self.progress).is_body_ignored = true;
     }
 
     /// Whether the client may still be sending a body that nobody reads.
     fn has_ignored_body(&self) -> bool {
-        self.progress().is_body_ignored
+        locked(&self.progress).is_body_ignored
     }
 
     /// Counts a request as in progress until the guard is dropped.
     pub(crate) fn begin_request(self: &Arc<TrackedConnection>) -> RequestGuard {
-        let mut progress = self.progress();
+        let mut progress = locked(&self.progress);
         progress.requests += 1;
         progress.is_body_ignored = false;
         progress.restart();
@@ -286,27 +282,23 @@ impl TrackedConnection {
 
     /// Whether the last write had to wait, because the client takes no more bytes.
     pub(crate) fn is_unread(&self) -> bool {
-        self.progress().is_unread
+        locked(&self.progress).is_unread
     }
 
     fn waits_for_client(&self) -> bool {
-        let progress = self.progress();
+        let progress = locked(&self.progress);
         progress.is_unread || progress.is_body_awaited
     }
 
     fn is_idle(&self) -> bool {
-        let progress = self.progress();
+        let progress = locked(&self.progress);
         // the last bytes of a response may still wait in hyper's buffer
         progress.requests == 0 && !progress.is_unread
     }
 
     /// How long the server has waited for this client without enough progress.
     fn waiting_time(&self) -> Duration {
-        self.progress().waiting_time()
-    }
-
-    fn progress(&self) -> MutexGuard<'_, ClientProgress> {
-        locked(&self.progress)
+        locked(&self.progress).waiting_time()
     }
 }
 
@@ -338,7 +330,7 @@ impl ClientProgress {
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        let mut progress = self.0.progress();
+        let mut progress = locked(&self.0.progress);
         progress.requests -= 1;
         // the idle time of a connection counts from the end of its last response
         progress.restart();
@@ -369,7 +361,7 @@ mod tests {
 
     /// Puts the last progress of a connection into the past.
     fn long_ago(connection: &TrackedConnection, seconds: u64) {
-        connection.progress().waited += Duration::from_secs(seconds);
+        locked(&connection.progress).waited += Duration::from_secs(seconds);
     }
 
     fn table(limit: usize) -> ConnectionTable {
@@ -448,6 +440,6 @@ mod tests {
         }
         // the time in which the server works does not count
         sends.received(1);
-        assert_eq!(sends.progress().waits_since, None);
+        assert_eq!(locked(&sends.progress).waits_since, None);
     }
 }

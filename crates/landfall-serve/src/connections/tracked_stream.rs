@@ -9,7 +9,7 @@ use landfall_os::send_file;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
@@ -177,7 +177,7 @@ impl SendfileQueue {
     pub(crate) fn placeholder(&self, runs: Vec<FileRun>) -> Bytes {
         let length = runs.iter().map(|run| run.length).sum::<u64>() as usize;
         // queued before the placeholder reaches the stream, which takes the runs from here
-        self.runs().extend(runs);
+        locked(&self.0).extend(runs);
         Bytes::from_static(&PLACEHOLDER[..length])
     }
 
@@ -191,7 +191,7 @@ impl SendfileQueue {
     /// Fails with `WouldBlock` if the stream accepts none, and with `UnexpectedEof` if a file ends
     /// early.
     pub(super) fn send(&self, stream: &TcpStream, max: usize) -> io::Result<usize> {
-        let mut runs = self.runs();
+        let mut runs = locked(&self.0);
         let mut sent = 0;
         while sent < max {
             let run = runs
@@ -216,10 +216,6 @@ impl SendfileQueue {
             }
         }
         Ok(sent)
-    }
-
-    fn runs(&self) -> MutexGuard<'_, VecDeque<FileRun>> {
-        locked(&self.0)
     }
 }
 

@@ -5,7 +5,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use landfall_git::{GitContentCache, OfferedRepository};
 use landfall_model::{Digest, locked};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 
 /// The maximum number of objects of all open repositories, unless one alone has more. Each needs
@@ -62,7 +62,7 @@ impl GitDatabases {
     where
         F: Future<Output = Result<OfferedRepository, RequestError>> + Send + 'static,
     {
-        let mut known = self.known();
+        let mut known = locked(&self.known);
         if let Some(at) = known.iter().position(|(known, _)| known == digest) {
             known[..=at].rotate_right(1);
             return known[0].1.clone();
@@ -90,7 +90,7 @@ impl GitDatabases {
     /// and forgets those that could not be opened.
     fn forget_oldest(&self) {
         let mut objects = 0;
-        self.known().retain(|(_, opening)| match opening.peek() {
+        locked(&self.known).retain(|(_, opening)| match opening.peek() {
             None => true,
             Some(Err(_)) => false,
             Some(Ok(repository)) => {
@@ -99,10 +99,6 @@ impl GitDatabases {
                 is_first || objects <= MAX_OBJECTS
             }
         });
-    }
-
-    fn known(&self) -> MutexGuard<'_, Vec<(Digest, OpeningRepository)>> {
-        locked(&self.known)
     }
 }
 

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The number of lines that may wait for the disk. Further lines are dropped and counted.
@@ -88,7 +88,7 @@ impl AccessLog {
 
     /// Opens the file again, as after log rotation. If that fails, the current one is kept.
     pub(crate) fn reopen(&self) -> io::Result<()> {
-        *lock(&self.replacement) = Some(self.target.open()?);
+        *locked(&self.replacement) = Some(self.target.open()?);
         // if the queue is full, the next line in it has the same effect
         let _ = self.commands.try_send(LogCommand::Replace);
         Ok(())
@@ -106,7 +106,7 @@ fn write_lines(
     mut out: LogWriter,
 ) {
     for command in commands {
-        if let Some(opened) = lock(replacement).take() {
+        if let Some(opened) = locked(replacement).take() {
             out = opened;
         }
         if let LogCommand::Write(line) = command {
@@ -114,10 +114,6 @@ fn write_lines(
             drop(out.write_all(line.as_bytes()));
         }
     }
-}
-
-fn lock(replacement: &Mutex<Option<LogWriter>>) -> MutexGuard<'_, Option<LogWriter>> {
-    locked(replacement)
 }
 
 /// The log line of a request that was completed at `now`. The query is masked but for `ns`, since
@@ -239,7 +235,7 @@ mod tests {
         let log = AccessLog::open(LogTarget::File(folder.join("log"))).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(log.reopen().is_err());
-        assert!(lock(&log.replacement).is_none());
+        assert!(locked(&log.replacement).is_none());
     }
 
     #[test]

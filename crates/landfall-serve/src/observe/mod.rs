@@ -15,7 +15,7 @@ use landfall_model::locked;
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl ServerMetrics {
             _ => "other",
         };
         let key = (method, completed.status.as_u16());
-        *self.lock_requests().entry(key).or_default() += 1;
+        *locked(&self.requests).entry(key).or_default() += 1;
         self.bytes_sent
             .fetch_add(completed.bytes, Ordering::Relaxed);
         self.micros
@@ -57,16 +57,12 @@ impl ServerMetrics {
 
     /// The number of completed requests by method and status.
     pub(crate) fn requests(&self) -> BTreeMap<(&'static str, u16), u64> {
-        self.lock_requests().clone()
+        locked(&self.requests).clone()
     }
 
     /// The duration of all requests together, in seconds.
     pub(crate) fn seconds(&self) -> f64 {
         Duration::from_micros(self.micros.load(Ordering::Relaxed)).as_secs_f64()
-    }
-
-    fn lock_requests(&self) -> MutexGuard<'_, BTreeMap<(&'static str, u16), u64>> {
-        locked(&self.requests)
     }
 }
 

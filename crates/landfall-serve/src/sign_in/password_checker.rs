@@ -8,7 +8,7 @@ use ring::rand::SystemRandom;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// The number of wrong passwords that are remembered.
@@ -72,7 +72,7 @@ impl PasswordChecker {
     ) -> Result<bool, TooManySignIns> {
         let key = self.key(user, &password);
         let (mut outcome, _waiting) = {
-            let mut outcomes = self.outcomes();
+            let mut outcomes = locked(&self.outcomes);
             if outcomes.right.get(user) == Some(&key) {
                 return Ok(true);
             }
@@ -129,7 +129,7 @@ impl PasswordChecker {
     }
 
     fn remember(&self, user: String, key: PasswordKey, is_right: bool) {
-        let mut outcomes = self.outcomes();
+        let mut outcomes = locked(&self.outcomes);
         outcomes.in_progress.remove(&key);
         if is_right {
             outcomes.right.insert(user, key);
@@ -141,10 +141,6 @@ impl PasswordChecker {
                 outcomes.wrong.remove(&oldest);
             }
         }
-    }
-
-    fn outcomes(&self) -> MutexGuard<'_, PasswordOutcomes> {
-        locked(&self.outcomes)
     }
 }
 
@@ -192,13 +188,16 @@ impl SignInQueue {
 
     /// The number of sign-ins that wait or have their turn.
     pub(crate) fn count(&self) -> usize {
-        self.waiting().values().map(|queue| queue.count).sum()
+        locked(&self.waiting)
+            .values()
+            .map(|queue| queue.count)
+            .sum()
     }
 
     /// Joins the queue; `None` if too many sign-ins of this address or of all addresses wait.
     pub(super) fn join(self: &Arc<SignInQueue>, address: IpAddr) -> Option<SignIn> {
         let address = network(address);
-        let mut waiting = self.waiting();
+        let mut waiting = locked(&self.waiting);
         let all: usize = waiting.values().map(|queue| queue.count).sum();
         // looked up without an insertion, because a refused address must not stay in the map
         let count = waiting.get(&address).map_or(0, |queue| queue.count);
@@ -218,10 +217,6 @@ impl SignInQueue {
             turn: queue.turn.clone(),
         })
     }
-
-    fn waiting(&self) -> MutexGuard<'_, HashMap<IpAddr, AddressQueue>> {
-        locked(&self.waiting)
-    }
 }
 
 impl SignIn {
@@ -236,7 +231,7 @@ impl SignIn {
 
 impl Drop for SignIn {
     fn drop(&mut self) {
-        let mut waiting = self.queue.waiting();
+        let mut waiting = locked(&self.queue.waiting);
         if let Some(queue) = waiting.get_mut(&self.address) {
             queue.count -= 1;
             if queue.count == 0 {
@@ -298,7 +293,7 @@ mod tests {
             let is_right = passwords.is_right(user, password, hash, &queue, HERE);
             assert_eq!(is_right.await, Ok(false));
         }
-        let outcomes = passwords.outcomes();
+        let outcomes = locked(&passwords.outcomes);
         assert!(outcomes.right.is_empty());
         assert_eq!(
             (outcomes.wrong.len(), outcomes.wrong_in_order.len()),
@@ -340,7 +335,7 @@ mod tests {
         }
         assert_eq!(ask(&passwords, &queue, "secret").await, Ok(true));
         assert_eq!(passwords.compared.load(Ordering::Relaxed), 1);
-        let outcomes = passwords.outcomes();
+        let outcomes = locked(&passwords.outcomes);
         assert_eq!(
             (outcomes.wrong.len(), outcomes.wrong_in_order.len()),
             (WRONG, WRONG)
@@ -390,7 +385,7 @@ mod tests {
         let order: Vec<IpAddr> = results.try_iter().collect();
         let at = order.iter().position(|address| *address == other);
         assert!(at.is_some_and(|at| at < 3), "{at:?} of {}", order.len());
-        assert_eq!((queue.count(), queue.waiting().len()), (0, 0));
+        assert_eq!((queue.count(), locked(&queue.waiting).len()), (0, 0));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
 
@@ -87,7 +87,7 @@ impl WritableBlobs {
     /// Protects a blob, if it exists, from upcoming sweeps, because a client learns that it is
     /// here.
     pub(crate) fn protect(&self, digest: &Digest) {
-        let mut protected = self.protected();
+        let mut protected = locked(&self.protected);
         if self.path(digest).is_file() {
             protected.insert(digest.clone(), Instant::now());
         }
@@ -96,7 +96,7 @@ impl WritableBlobs {
     /// Removes a blob unless it was protected within `age`. Returns whether it is gone.
     pub(super) fn remove_unprotected(&self, digest: &Digest, age: Duration) -> io::Result<bool> {
         // locked to the end, so that no client learns meanwhile that the blob is here
-        let mut protected = self.protected();
+        let mut protected = locked(&self.protected);
         if protected
             .get(digest)
             .is_some_and(|since| since.elapsed() < age)
@@ -106,10 +106,6 @@ impl WritableBlobs {
         protected.remove(digest);
         self.remove(digest)?;
         Ok(true)
-    }
-
-    fn protected(&self) -> MutexGuard<'_, HashMap<Digest, Instant>> {
-        locked(&self.protected)
     }
 
     /// Begins an upload. `algorithm` is the one that its digest most likely has;
