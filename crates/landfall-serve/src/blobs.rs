@@ -5,12 +5,13 @@ use crate::connections::SendfileQueue;
 use crate::response::{
     BodyBuffers, CONTENT_DIGEST, RequestError, ServerResponse, blocking, empty_response, set_header,
 };
+use crate::route::header_text;
 use crate::state::ServerState;
 use crate::verified_blobs::{BlobHolder, blob_holders};
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, IF_MATCH,
-    IF_NONE_MATCH, IF_RANGE, LOCATION, RANGE,
+    ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH,
+    IF_RANGE, LOCATION, RANGE,
 };
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
@@ -48,13 +49,13 @@ pub(crate) async fn blob_response(
     set_header(&mut response, CONTENT_DIGEST, &digest.to_string());
     set_header(&mut response, ETAG, &etag);
     // without a date of the content, If-Modified-Since and If-Unmodified-Since have no meaning
-    if text(headers, &IF_MATCH).is_some_and(|tags| !lists_etag(tags, &etag)) {
+    if header_text(headers, IF_MATCH).is_some_and(|tags| !lists_etag(tags, &etag)) {
         let message = format!("the content has the entity tag {etag}");
         let changed = RequestError::new(StatusCode::PRECONDITION_FAILED, "UNKNOWN", message);
         return Err(changed.with_header(ETAG, etag));
     }
     // before anything is read: a digest is enough to know that the client has the content
-    if text(headers, &IF_NONE_MATCH).is_some_and(|tags| lists_etag(tags, &etag)) {
+    if header_text(headers, IF_NONE_MATCH).is_some_and(|tags| lists_etag(tags, &etag)) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         response.headers_mut().remove(CONTENT_LENGTH);
         return Ok(response);
@@ -116,10 +117,7 @@ pub(crate) async fn blob_response(
 }
 
 fn unsatisfiable_range(headers: &HeaderMap, size: u64) -> RequestError {
-    let range = headers
-        .get(RANGE)
-        .and_then(|range| range.to_str().ok())
-        .unwrap_or_default();
+    let range = header_text(headers, RANGE).unwrap_or_default();
     RequestError::new(
         StatusCode::RANGE_NOT_SATISFIABLE,
         "RANGE_INVALID",
@@ -222,17 +220,13 @@ enum RequestedRange {
 /// Parses `Range` for content of `size` bytes with the entity tag `etag`. Multiple ranges, other
 /// units and malformed ranges are ignored, as the RFC allows.
 fn requested_range(headers: &HeaderMap, size: u64, etag: &str) -> RequestedRange {
-    if text(headers, &IF_RANGE).is_some_and(|tag| tag.trim() != etag) {
+    if header_text(headers, IF_RANGE).is_some_and(|tag| tag.trim() != etag) {
         // the client has a part of other content, so it must get this content completely
         return RequestedRange::Whole;
     }
-    text(headers, &RANGE)
+    header_text(headers, RANGE)
         .and_then(|range| parse(range, size))
         .unwrap_or(RequestedRange::Whole)
-}
-
-fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
-    headers.get(name)?.to_str().ok()
 }
 
 fn parse(range: &str, size: u64) -> Option<RequestedRange> {

@@ -2,7 +2,7 @@
 
 use crate::catalog::BundleCatalog;
 use crate::response::RequestError;
-use http::header::HOST;
+use http::header::{AsHeaderName, HOST};
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, Request, Uri};
@@ -96,7 +96,7 @@ fn repository(name: &str) -> Result<String, RequestError> {
     ))
 }
 
-fn digest(text: &str) -> Result<Digest, RequestError> {
+pub(crate) fn digest(text: &str) -> Result<Digest, RequestError> {
     text.parse().map_err(|error: landfall_model::DigestError| {
         RequestError::bad_request("DIGEST_INVALID", error.to_string())
     })
@@ -162,20 +162,25 @@ pub(crate) struct ServerName(pub(crate) Option<String>);
 /// Whether the client of a request speaks TLS: to this server, or to the proxy in front of it that
 /// is nearest to the client.
 pub(crate) fn is_over_tls(parts: &Parts) -> bool {
-    let forwarded = parts.headers.get("x-forwarded-proto");
-    let forwarded = forwarded.and_then(|schemes| schemes.to_str().ok()?.split(',').next());
+    let forwarded = header_text(&parts.headers, "x-forwarded-proto");
+    let forwarded = forwarded.and_then(|schemes| schemes.split(',').next());
     parts.extensions.get::<ServerName>().is_some()
         || forwarded.is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))
 }
 
-/// The host that the request names, in lower case: the host of an absolute target, or else of the
-/// `Host` header.
+/// The host that the request names: the host of an absolute target, or else of the `Host` header.
+pub(crate) fn host_as_written<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Option<&'r str> {
+    let authority = uri.authority().map(Authority::as_str);
+    authority.or_else(|| header_text(headers, HOST))
+}
+
 fn named_host(uri: &Uri, headers: &HeaderMap) -> Option<String> {
-    let host = match uri.authority().map(Authority::as_str) {
-        Some(authority) => authority,
-        None => headers.get(HOST)?.to_str().ok()?,
-    };
-    Some(host.to_ascii_lowercase())
+    host_as_written(uri, headers).map(str::to_ascii_lowercase)
+}
+
+/// The value of a header, if it is text.
+pub(crate) fn header_text(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
 }
 
 /// The spellings under which URLs may name `host`: with its port, and without the port if that is a

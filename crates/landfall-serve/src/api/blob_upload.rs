@@ -6,7 +6,7 @@ use crate::body::{Body, BodyError};
 use crate::response::{
     CONTENT_DIGEST, RequestError, ServerResponse, blocking, empty_response, set_header,
 };
-use crate::route::query_value;
+use crate::route::{self, header_text, query_value};
 use crate::state::ServerState;
 use crate::upload_sessions::{LockedUpload, PushedUpload, shared_upload, unknown_upload};
 use crate::writable::{IncomingBlob, WritableStore, WritableStoreError};
@@ -144,16 +144,8 @@ fn after_request(
 
 /// The digest in the query parameter `key`, or `None` without that parameter.
 fn query_digest(parts: &Parts, key: &str) -> Result<Option<Digest>, RequestError> {
-    let Some(text) = query_value(parts.uri.query(), key) else {
-        return Ok(None);
-    };
-    match text.parse::<Digest>() {
-        Ok(digest) => Ok(Some(digest)),
-        Err(error) => Err(RequestError::bad_request(
-            "DIGEST_INVALID",
-            error.to_string(),
-        )),
-    }
+    let text = query_value(parts.uri.query(), key);
+    text.map(|text| route::digest(&text)).transpose()
 }
 
 /// Ensures that the blob is in the writable store, by copying it from a bundle if necessary: pushed
@@ -266,16 +258,13 @@ async fn ensure_room(
 }
 
 fn content_length(headers: &HeaderMap) -> Option<u64> {
-    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+    header_text(headers, CONTENT_LENGTH)?.parse().ok()
 }
 
 /// Checks that `Content-Range: FIRST-LAST` begins at the size of the upload and matches the length
 /// of the body. Some clients write it as in a response: `bytes FIRST-LAST/SIZE`.
 fn check_content_range(headers: &HeaderMap, size: u64) -> Result<(), RequestError> {
-    let Some(text) = headers
-        .get(CONTENT_RANGE)
-        .and_then(|range| range.to_str().ok())
-    else {
+    let Some(text) = header_text(headers, CONTENT_RANGE) else {
         return Ok(());
     };
     let mismatch = || {

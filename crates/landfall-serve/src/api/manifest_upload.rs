@@ -5,7 +5,7 @@ use crate::body::{Body, boxed_body};
 use crate::response::{
     CONTENT_DIGEST, RequestError, ServerResponse, blocking, empty_response, set_header,
 };
-use crate::route::{ManifestReference, query_values};
+use crate::route::{ManifestReference, header_text, query_values};
 use crate::state::ServerState;
 use crate::upload_sessions::{shared_upload, unknown_upload};
 use crate::writable::{IncomingBlob, WritableStore};
@@ -60,10 +60,7 @@ pub(crate) async fn put_manifest(
         return Err(RequestError::bad_request("MANIFEST_INVALID", message));
     }
     refuse_bundle_tags(&state, &name, &tags)?;
-    let content_type = parts
-        .headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
+    let content_type = header_text(&parts.headers, CONTENT_TYPE);
     let upload = Arc::new(ManifestUpload {
         repository: name,
         digest,

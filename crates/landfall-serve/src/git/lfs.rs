@@ -5,11 +5,9 @@ use super::message::read_message;
 use crate::body::Body;
 use crate::catalog::ServedGitRepository;
 use crate::response::{RequestError, ServerResponse, response_in_pieces, response_with_body};
-use crate::route::is_over_tls;
+use crate::route::{host_as_written, is_over_tls};
 use http::StatusCode;
-use http::header::HOST;
 use http::request::Parts;
-use http::uri::Authority;
 use landfall_model::Digest;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -114,8 +112,7 @@ pub(super) fn has_file(repositories: &[Arc<ServedGitRepository>], digest: &Diges
 
 /// The URL below which the large files of a batch request are, with a trailing slash.
 fn base_url(parts: &Parts) -> String {
-    let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
-    let host = parts.uri.authority().map(Authority::as_str).or(host);
+    let host = host_as_written(&parts.uri, &parts.headers);
     let scheme = if is_over_tls(parts) { "https" } else { "http" };
     let path = parts.uri.path();
     let folder = path.strip_suffix("batch").unwrap_or(path);

@@ -16,12 +16,12 @@ use crate::response::{
     RequestError, ServerResponse, answer_permit, blocking, response_in_pieces, response_with_body,
     set_header,
 };
-use crate::route::{RequestHosts, query_value};
+use crate::route::{RequestHosts, header_text, query_value};
 use crate::state::ServerState;
 use crate::verified_blobs::blob_holders;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, StatusCode};
 use landfall_content::BlobPackBytes;
 use landfall_git::{
     GitError, ObjectDatabase, OfferedRepository, PackBytes, UploadPackReader, UploadPackRequest,
@@ -45,12 +45,17 @@ pub(crate) async fn respond_git(
     body: Body,
     route: GitRoute,
 ) -> Result<ServerResponse, RequestError> {
+    let methods = match &route {
+        GitRoute::Advertisement(_) | GitRoute::LargeFile(..) => "GET, HEAD",
+        GitRoute::UploadPack(_) | GitRoute::LargeFiles(_) => "POST",
+    };
+    if !methods.split(", ").any(|method| parts.method == method) {
+        let message = format!("only {methods} is supported here");
+        return Err(RequestError::method_not_allowed(message).with_header(ALLOW, methods));
+    }
     let is_version_2 = speaks_version_2(&parts.headers);
     let mut response = match &route {
         GitRoute::Advertisement(repository) => {
-            if parts.method != Method::GET && parts.method != Method::HEAD {
-                return Err(not_allowed("GET, HEAD"));
-            }
             let service = query_value(parts.uri.query(), "service");
             if service.as_deref() != Some("git-upload-pack") {
                 // `git push`, or a client of the old protocol that downloads single files
@@ -65,21 +70,10 @@ pub(crate) async fn respond_git(
             }
         }
         GitRoute::UploadPack(repository) => {
-            if parts.method != Method::POST {
-                return Err(not_allowed("POST"));
-            }
             answer_command(state, parts, repository, body, is_version_2).await?
         }
-        GitRoute::LargeFiles(repositories) => {
-            if parts.method != Method::POST {
-                return Err(not_allowed("POST"));
-            }
-            lfs::answer_batch(repositories, parts, body).await?
-        }
+        GitRoute::LargeFiles(repositories) => lfs::answer_batch(repositories, parts, body).await?,
         GitRoute::LargeFile(repositories, digest) => {
-            if parts.method != Method::GET && parts.method != Method::HEAD {
-                return Err(not_allowed("GET, HEAD"));
-            }
             if !lfs::has_file(repositories, digest) {
                 let message = format!("the repository has no large file {digest}");
                 return Err(RequestError::not_found("BLOB_UNKNOWN", message));
@@ -96,20 +90,13 @@ pub(crate) async fn respond_git(
     Ok(response)
 }
 
-fn not_allowed(methods: &str) -> RequestError {
-    RequestError::method_not_allowed(format!("only {methods} is supported here"))
-        .with_header(ALLOW, methods)
-}
-
 fn internal(error: &GitError) -> RequestError {
     RequestError::internal(error.to_string())
 }
 
 /// Whether the client asks for version 2 of the protocol.
 fn speaks_version_2(headers: &HeaderMap) -> bool {
-    let version = headers
-        .get("git-protocol")
-        .and_then(|value| value.to_str().ok());
+    let version = header_text(headers, "git-protocol");
     version.is_some_and(|value| value.split(':').any(|word| word == "version=2"))
 }
 

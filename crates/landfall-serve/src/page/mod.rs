@@ -17,7 +17,7 @@ use self::misses::render_misses;
 use self::nodes::{render_changes, render_nodes};
 use crate::catalog::ItemListing;
 use crate::response::RequestError;
-use crate::route::is_over_tls;
+use crate::route::{header_text, is_over_tls};
 use crate::state::ServerState;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -34,10 +34,7 @@ pub(crate) use self::misses::misses_document;
 /// the host by which the reader reached this server (the `Host` header).
 pub(crate) fn page(state: &ServerState, parts: &Parts) -> Option<Result<Vec<u8>, RequestError>> {
     let page = PAGES.iter().find(|page| page.path == parts.uri.path())?;
-    let host = parts
-        .headers
-        .get(HOST)
-        .and_then(|host| host.to_str().ok())
+    let host = header_text(&parts.headers, HOST)
         // the host becomes part of commands that readers paste into a shell
         .filter(|host| has_host_characters(host));
     let address = ReaderAddress {
