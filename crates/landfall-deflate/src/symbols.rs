@@ -1,5 +1,5 @@
-//! The alphabet of deflate: symbols of lengths and distances with their extra bits, the fixed
-//! codes, and canonical codes (RFC 1951, section 3.2).
+//! The alphabet of deflate: symbols of lengths and distances with their extra bits, and the fixed
+//! codes (RFC 1951, section 3.2).
 
 /// The symbol that ends a block.
 pub(crate) const END_OF_BLOCK: usize = 256;
@@ -74,7 +74,7 @@ pub(crate) const DISTANCES: [SymbolRange; DISTANCE_SYMBOLS] = {
 };
 
 /// The symbol of each match length, as an index of [`LENGTHS`], by length minus 3.
-const LENGTH_INDEXES: [u8; 256] = {
+pub(crate) const LENGTH_INDEXES: [u8; 256] = {
     let mut indexes = [0; 256];
     let mut at = 0;
     while at < LENGTHS.len() {
@@ -120,31 +120,6 @@ pub(crate) const FIXED_LITERAL_LENGTHS: [u8; 288] = {
 /// The code lengths of the distances of a fixed block.
 pub(crate) const FIXED_DISTANCE_LENGTHS: [u8; 32] = [5; 32];
 
-/// Assigns the canonical code with these lengths. Each code has its first bit in the lowest bit,
-/// as [`BitWriter::write`](crate::bits::BitWriter::write) needs it; a symbol of length 0 has code
-/// 0.
-pub(crate) fn canonical_codes(lengths: &[u8], codes: &mut [u16]) {
-    let mut next = [0_u32; LONGEST_CODE + 2];
-    for &length in lengths {
-        next[usize::from(length) + 1] += 1;
-    }
-    next[1] = 0;
-    let mut code = 0;
-    for entry in &mut next[1..] {
-        let count = *entry;
-        code = (code + count) << 1;
-        *entry = code;
-    }
-    for (&length, out) in lengths.iter().zip(codes) {
-        *out = 0;
-        if length > 0 {
-            let entry = &mut next[usize::from(length)];
-            *out = (*entry as u16).reverse_bits() >> (16 - u32::from(length));
-            *entry += 1;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,26 +137,6 @@ mod tests {
             let range = DISTANCES[distance_symbol(distance)];
             let offset = distance - usize::from(range.base);
             assert!(offset < 1 << range.extra, "{distance}");
-        }
-    }
-
-    #[test]
-    fn canonical_codes_are_those_of_the_standard() {
-        // the example of RFC 1951, section 3.2.2
-        let mut codes = [0; 8];
-        canonical_codes(&[3, 3, 3, 3, 3, 2, 4, 4], &mut codes);
-        let expected: [(u16, u32); 8] = [
-            (0b010, 3),
-            (0b011, 3),
-            (0b100, 3),
-            (0b101, 3),
-            (0b110, 3),
-            (0b00, 2),
-            (0b1110, 4),
-            (0b1111, 4),
-        ];
-        for (code, (bits, length)) in codes.into_iter().zip(expected) {
-            assert_eq!(code, bits.reverse_bits() >> (16 - length));
         }
     }
 }

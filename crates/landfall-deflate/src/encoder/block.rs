@@ -1,13 +1,14 @@
 //! Writes the parts of blocks: headers (RFC 1951, sections 3.2.3 to 3.2.7) and tokens.
 
 use super::huffman::{
-    Code, LENGTH_CODES, MAX_HEADER_BITS, SymbolCounts, TieOrder, Token, code_lengths,
-    distance_extra_bits, length_base, length_extra_bits, length_symbol,
+    Code, MAX_HEADER_BITS, SymbolCounts, TieOrder, Token, code_lengths, distance_extra_bits,
+    length_extra_bits,
 };
 use crate::bits::BitWriter;
 use crate::symbols::{
-    DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_CODE_ORDER, LENGTH_CODE_SYMBOLS, LITERAL_SYMBOLS,
-    distance_symbol,
+    DISTANCE_SYMBOLS, END_OF_BLOCK, FIRST_LENGTH_SYMBOL, FIXED_DISTANCE_LENGTHS,
+    FIXED_LITERAL_LENGTHS, LENGTH_CODE_ORDER, LENGTH_CODE_SYMBOLS, LENGTHS, LITERAL_SYMBOLS,
+    MIN_LENGTH, distance_symbol, length_index,
 };
 
 /// The maximum number of bytes in a stored block.
@@ -28,9 +29,6 @@ pub(crate) type LiteralCode = Code<288>;
 /// The code for distances.
 pub(crate) type DistanceCode = Code<32>;
 
-/// The number of code length symbols.
-pub(crate) const HEADER_SYMBOLS: usize = LENGTH_CODE_SYMBOLS;
-
 /// The two codes of a block.
 #[derive(Debug, Clone)]
 pub(crate) struct BlockCodes {
@@ -49,12 +47,9 @@ impl BlockCodes {
 
     /// The codes of fixed blocks.
     pub(crate) fn fixed() -> Self {
-        let mut lengths = [8; 288];
-        lengths[144..256].fill(9);
-        lengths[256..280].fill(7);
         let mut codes = Self::EMPTY;
-        codes.literals.set_lengths(&lengths);
-        codes.distances.set_lengths(&[5; DISTANCE_SYMBOLS]);
+        codes.literals.set_lengths(&FIXED_LITERAL_LENGTHS);
+        codes.distances.set_lengths(&FIXED_DISTANCE_LENGTHS);
         codes
     }
 
@@ -68,10 +63,10 @@ impl BlockCodes {
         // a length's code word together with its extra bits takes up to 20 bits
         let mut lengths = [(0_u32, 0_u32); 256];
         for (short_length, entry) in lengths.iter_mut().enumerate() {
-            let code = usize::from(LENGTH_CODES[short_length]);
-            let (word, bits) = self.literals.word(length_symbol(code));
-            let extra = (short_length - length_base(code)) as u32;
-            *entry = (word | extra << bits, bits + length_extra_bits(code));
+            let index = length_index(short_length + MIN_LENGTH);
+            let (word, bits) = self.literals.word(FIRST_LENGTH_SYMBOL + index);
+            let extra = (short_length + MIN_LENGTH) as u32 - u32::from(LENGTHS[index].base);
+            *entry = (word | extra << bits, bits + length_extra_bits(index));
         }
         for part in tokens.chunks(BULK_TOKENS) {
             let mut bulk = out.bulk(part.len() * MAX_TOKEN_BITS);
@@ -99,15 +94,13 @@ impl BlockCodes {
     /// Writes `plain` as literals, without an end of block.
     pub(crate) fn write_literals(&self, plain: &[u8], out: &mut BitWriter) {
         for byte in plain {
-            let (word, bits) = self.literals.word(usize::from(*byte));
-            out.write(word, bits);
+            self.literals.write(usize::from(*byte), out);
         }
     }
 
     /// Writes the symbol that ends the block.
     pub(crate) fn write_end(&self, out: &mut BitWriter) {
-        let (word, bits) = self.literals.word(END_OF_BLOCK);
-        out.write(word, bits);
+        self.literals.write(END_OF_BLOCK, out);
     }
 }
 
@@ -144,7 +137,7 @@ pub(crate) struct DynamicHeader {
     distances: usize,
     /// Symbols and their extra bits.
     symbols: Vec<(u8, u8)>,
-    code: Code<HEADER_SYMBOLS>,
+    code: Code<LENGTH_CODE_SYMBOLS>,
     code_lengths: usize,
     /// The size of the header in bits, with the three bits that begin the block.
     pub(crate) size: u64,
@@ -171,7 +164,7 @@ impl DynamicHeader {
         for run in lengths[..literals + distances].chunk_by(|a, b| a == b) {
             push_run(run[0], run.len(), &mut symbols);
         }
-        let mut lengths_of_code = [0; HEADER_SYMBOLS];
+        let mut lengths_of_code = [0; LENGTH_CODE_SYMBOLS];
         code_lengths(
             &count_header_symbols(&symbols),
             MAX_HEADER_BITS,
@@ -187,15 +180,12 @@ impl DynamicHeader {
         literals: usize,
         distances: usize,
         symbols: Vec<(u8, u8)>,
-        lengths: &[u8; HEADER_SYMBOLS],
+        lengths: &[u8; LENGTH_CODE_SYMBOLS],
     ) -> Self {
         let counts = count_header_symbols(&symbols);
         let mut code = Code::EMPTY;
         code.set_lengths(lengths);
-        let code_lengths = LENGTH_CODE_ORDER
-            .iter()
-            .rposition(|symbol| lengths[usize::from(*symbol)] != 0)
-            .map_or(4, |last| (last + 1).max(4));
+        let code_lengths = listed_lengths(lengths);
         let extra = 2 * counts[16] + 3 * counts[17] + 7 * counts[18];
         let size = 3 + 14 + 3 * code_lengths as u64 + code.size(&counts) + u64::from(extra);
         Self {
@@ -218,8 +208,7 @@ impl DynamicHeader {
             out.write(self.code.length(usize::from(*symbol)), 3);
         }
         for (symbol, extra) in &self.symbols {
-            let (word, bits) = self.code.word(usize::from(*symbol));
-            out.write(word, bits);
+            self.code.write(usize::from(*symbol), out);
             let extra_bits = match symbol {
                 16 => 2,
                 17 => 3,
@@ -231,9 +220,18 @@ impl DynamicHeader {
     }
 }
 
+/// The number of these lengths of code length symbols that a header lists: at least 4, in the order
+/// of the standard.
+pub(crate) fn listed_lengths(lengths: &[u8; LENGTH_CODE_SYMBOLS]) -> usize {
+    LENGTH_CODE_ORDER
+        .iter()
+        .rposition(|symbol| lengths[usize::from(*symbol)] != 0)
+        .map_or(4, |last| (last + 1).max(4))
+}
+
 /// The number of occurrences of each code length symbol.
-pub(crate) fn count_header_symbols(symbols: &[(u8, u8)]) -> [u32; HEADER_SYMBOLS] {
-    let mut counts = [0; HEADER_SYMBOLS];
+pub(crate) fn count_header_symbols(symbols: &[(u8, u8)]) -> [u32; LENGTH_CODE_SYMBOLS] {
+    let mut counts = [0; LENGTH_CODE_SYMBOLS];
     for (symbol, _) in symbols {
         counts[usize::from(*symbol)] += 1;
     }

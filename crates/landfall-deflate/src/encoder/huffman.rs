@@ -1,8 +1,9 @@
 //! Tokens of a deflate stream, their symbols, and the Huffman codes of the symbols.
 
+use crate::bits::BitWriter;
 use crate::symbols::{
-    DISTANCE_SYMBOLS, FIRST_LENGTH_SYMBOL, LITERAL_SYMBOLS, MAX_DISTANCE, MAX_LENGTH, MIN_LENGTH,
-    distance_symbol,
+    DISTANCE_SYMBOLS, FIRST_LENGTH_SYMBOL, LENGTH_INDEXES, LITERAL_SYMBOLS, LONGEST_CODE,
+    MAX_DISTANCE, MAX_LENGTH, MIN_LENGTH, distance_symbol,
 };
 
 // Tokens of a deflate stream, and the symbols that encode them (RFC 1951, section 3.2.5).
@@ -63,33 +64,6 @@ pub(crate) const fn length_extra_bits(code: usize) -> u32 {
     }
 }
 
-/// The smallest length − 3 that length code `code` encodes.
-pub(crate) const fn length_base(code: usize) -> usize {
-    match code {
-        0..8 => code,
-        // length 258 has a code of its own
-        28 => MAX_LENGTH - MIN_LENGTH,
-        _ => (4 + (code & 3)) << length_extra_bits(code),
-    }
-}
-
-/// The length code of each length − 3. Symbol 257 has length code 0.
-pub(crate) const LENGTH_CODES: [u8; 256] = {
-    let mut codes = [0; 256];
-    let mut code = 0;
-    while code < 28 {
-        let base = length_base(code);
-        let mut length = base;
-        while length < base + (1 << length_extra_bits(code)) && length < 255 {
-            codes[length] = code as u8;
-            length += 1;
-        }
-        code += 1;
-    }
-    codes[255] = 28;
-    codes
-};
-
 /// The number of extra bits after distance symbol `code`.
 pub(crate) const fn distance_extra_bits(code: usize) -> u32 {
     match code {
@@ -109,7 +83,7 @@ pub(crate) struct SymbolCounts {
 
 impl SymbolCounts {
     /// Counts of zero for every symbol.
-    const ZERO: Self = Self {
+    pub(crate) const ZERO: Self = Self {
         literals: [0; LITERAL_SYMBOLS + 2],
         distances: [0; DISTANCE_SYMBOLS + 2],
     };
@@ -121,7 +95,7 @@ impl SymbolCounts {
             if let Some(byte) = token.as_literal() {
                 counts.literals[usize::from(byte)] += 1;
             } else {
-                let code = usize::from(LENGTH_CODES[usize::from(token.short_length())]);
+                let code = usize::from(LENGTH_INDEXES[usize::from(token.short_length())]);
                 counts.literals[FIRST_LENGTH_SYMBOL + code] += 1;
                 counts.distances[distance_symbol(token.distance())] += 1;
             }
@@ -183,11 +157,6 @@ impl SymbolCounts {
     }
 }
 
-/// The symbol of length code `code`.
-pub(crate) const fn length_symbol(code: usize) -> usize {
-    FIRST_LENGTH_SYMBOL + code
-}
-
 // Canonical Huffman codes of limited length (RFC 1951, section 3.2.2).
 //
 // [`code_lengths`] builds the same optimal code as Go's `compress/flate` and its descendants:
@@ -197,9 +166,6 @@ pub(crate) const fn length_symbol(code: usize) -> usize {
 // rare symbols to those with the smallest values. If the tree is deeper than the limit, the
 // numbers come from package-merge (Larmore and Hirschberg 1990) instead, in which a package
 // precedes a symbol of the same weight.
-
-/// The maximum length in bits of a code word for literals, lengths and distances.
-pub(crate) const MAX_BITS: usize = 15;
 
 /// The maximum length in bits of a code word for code lengths.
 pub(crate) const MAX_HEADER_BITS: usize = 7;
@@ -234,7 +200,7 @@ impl<const N: usize> Code<N> {
     /// Replaces the code by the canonical code of these lengths. Symbols beyond `lengths` have no
     /// code word.
     pub(crate) fn set_lengths(&mut self, lengths: &[u8]) {
-        let mut next = [0_u32; MAX_BITS + 2];
+        let mut next = [0_u32; LONGEST_CODE + 2];
         for length in lengths {
             next[usize::from(*length) + 1] += 1;
         }
@@ -266,6 +232,13 @@ impl<const N: usize> Code<N> {
     pub(crate) fn word(&self, symbol: usize) -> (u32, u32) {
         let word = self.words[symbol];
         (word & 0xffff, word >> 16)
+    }
+
+    /// Writes the code word of a symbol.
+    #[inline]
+    pub(crate) fn write(&self, symbol: usize, out: &mut BitWriter) {
+        let (word, bits) = self.word(symbol);
+        out.write(word, bits);
     }
 
     /// The length of a symbol's code word in bits, 0 if it has none.
@@ -335,7 +308,7 @@ fn tree_length_counts(
     sorted: &[u32],
     limit: usize,
     ties: TieOrder,
-) -> Option<[usize; MAX_BITS + 1]> {
+) -> Option<[usize; LONGEST_CODE + 1]> {
     // a symbol precedes a joint (an inner node) if the joint's weight is greater by at least this
     let more = u32::from(ties == TieOrder::SubtreeFirst);
     let joints = sorted.len() - 1;
@@ -362,7 +335,7 @@ fn tree_length_counts(
             }
         }
     }
-    let mut of_length = [0; MAX_BITS + 1];
+    let mut of_length = [0; LONGEST_CODE + 1];
     let mut depths = [0_usize; MAX_SYMBOLS];
     for joint in (0..joints).rev() {
         // the last joint is the root
@@ -380,7 +353,7 @@ fn tree_length_counts(
 }
 
 /// The number of codes of each length in the optimal code with a limit, by package-merge.
-fn merged_length_counts(sorted: &[u32], limit: usize) -> [usize; MAX_BITS + 1] {
+fn merged_length_counts(sorted: &[u32], limit: usize) -> [usize; LONGEST_CODE + 1] {
     let mut packages: Vec<u32> = Vec::new();
     // for each length, from the longest: whether each item of the merged list is a symbol
     let mut lists: Vec<Vec<bool>> = Vec::with_capacity(limit);
@@ -409,7 +382,7 @@ fn merged_length_counts(sorted: &[u32], limit: usize) -> [usize; MAX_BITS + 1] {
             .collect();
         lists.push(are_symbols);
     }
-    let mut of_length = [0; MAX_BITS + 1];
+    let mut of_length = [0; LONGEST_CODE + 1];
     let mut taken = 2 * sorted.len() - 2;
     for (length, list) in (1..).zip(lists.iter().rev()) {
         let symbols = list[..taken].iter().filter(|symbol| **symbol).count();
@@ -420,4 +393,30 @@ fn merged_length_counts(sorted: &[u32], limit: usize) -> [usize; MAX_BITS + 1] {
     }
     of_length[0] = 0;
     of_length
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn canonical_codes_are_those_of_the_standard() {
+        // the example of RFC 1951, section 3.2.2
+        let mut code: Code<8> = Code::EMPTY;
+        code.set_lengths(&[3, 3, 3, 3, 3, 2, 4, 4]);
+        let expected: [(u16, u32); 8] = [
+            (0b010, 3),
+            (0b011, 3),
+            (0b100, 3),
+            (0b101, 3),
+            (0b110, 3),
+            (0b00, 2),
+            (0b1110, 4),
+            (0b1111, 4),
+        ];
+        for (symbol, (bits, length)) in expected.into_iter().enumerate() {
+            let word = u32::from(bits.reverse_bits() >> (16 - length));
+            assert_eq!(code.word(symbol), (word, length));
+        }
+    }
 }

@@ -3,9 +3,8 @@
 
 use super::{Encoder, StreamHints};
 use crate::bits::BitWriter;
-use crate::symbols::{
-    FIXED_LITERAL_LENGTHS, LENGTHS, MAX_LENGTH, MIN_LENGTH, canonical_codes, length_index,
-};
+use crate::encoder::block::BlockCodes;
+use crate::symbols::{LENGTHS, MAX_LENGTH, MIN_LENGTH, length_index};
 use std::fmt;
 
 /// The parameters of the encoder.
@@ -24,12 +23,10 @@ impl RunEncoding {
     }
 
     pub(crate) fn start(self) -> Box<dyn Encoder> {
-        let mut literals = [0; 288];
-        canonical_codes(&FIXED_LITERAL_LENGTHS, &mut literals);
         Box::new(RunEncoder {
             block_size: usize::from(self.thousands) * 1000,
             pending: Vec::new(),
-            literals,
+            codes: BlockCodes::fixed(),
         })
     }
 
@@ -54,13 +51,12 @@ impl fmt::Display for RunEncoding {
 struct RunEncoder {
     block_size: usize,
     pending: Vec<u8>,
-    literals: [u16; 288],
+    codes: BlockCodes,
 }
 
 impl RunEncoder {
     fn symbol(&self, symbol: usize, out: &mut BitWriter) {
-        let bits = u32::from(self.literals[symbol]);
-        out.write(bits, u32::from(FIXED_LITERAL_LENGTHS[symbol]));
+        self.codes.literals.write(symbol, out);
     }
 
     fn block(&self, plain: &[u8], is_final: bool, out: &mut BitWriter) {

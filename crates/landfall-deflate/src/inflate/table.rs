@@ -161,17 +161,19 @@ fn fill(entries: &mut [DecodeEntry], code: u32, length: u32, entry: DecodeEntry)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::symbols::{FIXED_LITERAL_LENGTHS, canonical_codes};
+    use crate::encoder::huffman::Code;
+    use crate::symbols::FIXED_LITERAL_LENGTHS;
 
     fn check(lengths: &[u8], index_bits: u32) {
         let mut table = DecodeTable::default();
         table.build(lengths, index_bits).unwrap();
-        let mut codes = vec![0; lengths.len()];
-        canonical_codes(lengths, &mut codes);
-        for (symbol, (&length, &code)) in lengths.iter().zip(&codes).enumerate() {
+        let mut code: Code<288> = Code::EMPTY;
+        code.set_lengths(lengths);
+        for (symbol, &length) in lengths.iter().enumerate() {
             if length > 0 {
+                let (word, _) = code.word(symbol);
                 for after in [0, 0x5a5a_5a5a_u64, u64::MAX] {
-                    let entry = table.decode(u64::from(code) | after << length);
+                    let entry = table.decode(u64::from(word) | after << length);
                     assert_eq!((usize::from(entry.value), entry.bits), (symbol, length));
                 }
             }

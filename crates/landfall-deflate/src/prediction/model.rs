@@ -4,11 +4,12 @@
 use super::coder::{BitCoder, NumberModel, Probability, code_tree};
 use super::{MatchSearch, WindowMatch};
 use crate::DeflateError;
-use crate::encoder::huffman::{MAX_BITS, MAX_HEADER_BITS, TieOrder, code_lengths};
+use crate::encoder::block::{count_header_symbols, listed_lengths};
+use crate::encoder::huffman::{MAX_HEADER_BITS, SymbolCounts, TieOrder, code_lengths};
 use crate::inflate::{BlockKind, DecodedToken, DynamicBlockHeader, run_shape};
 use crate::symbols::{
-    DISTANCE_SYMBOLS, END_OF_BLOCK, FIRST_LENGTH_SYMBOL, LENGTH_CODE_ORDER, LENGTH_CODE_SYMBOLS,
-    LITERAL_SYMBOLS, MAX_DISTANCE, MAX_LENGTH, MIN_LENGTH, distance_symbol, length_index,
+    DISTANCE_SYMBOLS, END_OF_BLOCK, FIRST_LENGTH_SYMBOL, LENGTH_CODE_SYMBOLS, LITERAL_SYMBOLS,
+    LONGEST_CODE, MAX_DISTANCE, MAX_LENGTH, MIN_LENGTH, distance_symbol, length_index,
 };
 
 /// The number of classes of match lengths. Class 0 means that there is no match.
@@ -334,32 +335,20 @@ impl BlockModel {
     }
 }
 
-/// The number of occurrences of each symbol.
-#[derive(Debug, Clone)]
-pub(super) struct TokenCounts {
-    literals: [u32; LITERAL_SYMBOLS],
-    distances: [u32; DISTANCE_SYMBOLS],
-}
-
-impl TokenCounts {
-    /// Counts the symbols of these tokens, and one symbol for the end of the block.
-    pub(super) fn of_block(tokens: &[DecodedToken]) -> Self {
-        let mut counts = Self {
-            literals: [0; LITERAL_SYMBOLS],
-            distances: [0; DISTANCE_SYMBOLS],
-        };
-        counts.literals[END_OF_BLOCK] = 1;
-        for token in tokens {
-            match token.as_match() {
-                None => counts.literals[usize::from(token.byte())] += 1,
-                Some((length, distance)) => {
-                    counts.literals[FIRST_LENGTH_SYMBOL + length_index(length)] += 1;
-                    counts.distances[distance_symbol(distance)] += 1;
-                }
+/// Counts the symbols of these tokens, and one symbol for the end of the block.
+pub(super) fn block_counts(tokens: &[DecodedToken]) -> SymbolCounts {
+    let mut counts = SymbolCounts::ZERO;
+    counts.literals[END_OF_BLOCK] = 1;
+    for token in tokens {
+        match token.as_match() {
+            None => counts.literals[usize::from(token.byte())] += 1,
+            Some((length, distance)) => {
+                counts.literals[FIRST_LENGTH_SYMBOL + length_index(length)] += 1;
+                counts.distances[distance_symbol(distance)] += 1;
             }
         }
-        counts
     }
+    counts
 }
 
 /// The lengths of the usual Huffman code for these counts.
@@ -404,7 +393,7 @@ impl HeaderModel {
     pub(super) fn code<C: BitCoder>(
         &mut self,
         coder: &mut C,
-        counts: &TokenCounts,
+        counts: &SymbolCounts,
         actual: Option<&DynamicBlockHeader>,
     ) -> Result<DynamicBlockHeader, DeflateError> {
         let literals = actual.map_or(&[][..], |header| &header.literals);
@@ -416,21 +405,14 @@ impl HeaderModel {
         }
         let all = [&literals[..], &distances].concat();
         let runs = self.code_runs(coder, &all, actual)?;
-        let mut run_counts = [0; LENGTH_CODE_SYMBOLS];
-        for (symbol, _) in &runs {
-            run_counts[usize::from(*symbol)] += 1;
-        }
-        let predicted = predicted_lengths(&run_counts, MAX_HEADER_BITS);
+        let predicted = predicted_lengths(&count_header_symbols(&runs), MAX_HEADER_BITS);
         let mut run_lengths = [0; LENGTH_CODE_SYMBOLS];
         for (symbol, length) in run_lengths.iter_mut().enumerate() {
             let coded = actual.map_or(0, |header| header.run_lengths[symbol]);
             let tree = &mut self.run_lengths[usize::from(predicted[symbol])];
             *length = code_tree(coder, usize::from(coded), 3, tree) as u8;
         }
-        let used = LENGTH_CODE_ORDER
-            .iter()
-            .rposition(|symbol| run_lengths[usize::from(*symbol)] > 0);
-        let usual = used.map_or(4, |last| (last + 1).max(4));
+        let usual = listed_lengths(&run_lengths);
         let listed = actual.map_or(0, |header| usize::from(header.run_lengths_listed));
         let mut run_lengths_listed = usual;
         if !coder.code(listed == usual, &mut self.is_listed_usually) {
@@ -456,7 +438,7 @@ impl HeaderModel {
         actual: &[u8],
         fewest: usize,
     ) -> Vec<u8> {
-        let predicted = predicted_lengths(counts, MAX_BITS);
+        let predicted = predicted_lengths(counts, LONGEST_CODE);
         let used = predicted.iter().rposition(|length| *length > 0);
         let usual = used.map_or(0, |last| last + 1).max(fewest);
         let mut count = usual;

@@ -1,15 +1,16 @@
 //! Rebuilds streams from their plain bytes and the coded deviations.
 
 use super::coder::DecoderState;
-use super::model::{BlockStart, PART_BYTES, PART_TOKENS, PartEnd, TokenCounts};
+use super::model::{BlockStart, PART_BYTES, PART_TOKENS, PartEnd, block_counts};
 use super::{LOOKAHEAD, MatchSearch, PredictionModel, PredictionSpec};
 use crate::DeflateError;
 use crate::bits::BitWriter;
+use crate::encoder::block::{BlockCodes, write_fixed_header};
+use crate::encoder::huffman::Code;
 use crate::inflate::{DecodedToken, DynamicBlockHeader, run_shape};
 use crate::symbols::{
-    DISTANCES, END_OF_BLOCK, FIRST_LENGTH_SYMBOL, FIXED_DISTANCE_LENGTHS, FIXED_LITERAL_LENGTHS,
-    LENGTH_CODE_ORDER, LENGTH_CODE_SYMBOLS, LENGTHS, MAX_LENGTH, canonical_codes, distance_symbol,
-    length_index,
+    DISTANCES, FIRST_LENGTH_SYMBOL, LENGTH_CODE_ORDER, LENGTH_CODE_SYMBOLS, LENGTHS, MAX_LENGTH,
+    distance_symbol, length_index,
 };
 
 /// The state of the reader within its stream.
@@ -39,7 +40,7 @@ pub(crate) struct TokenReader {
     start: BlockStart,
     is_final: bool,
     /// The codes of the block, once they are known.
-    codes: Option<OutputCodes>,
+    codes: Option<BlockCodes>,
     /// The tokens of the current part, and the number of their plain bytes.
     tokens: Vec<DecodedToken>,
     part_bytes: usize,
@@ -167,8 +168,8 @@ impl TokenReader {
                 };
             }
             BlockStart::Fixed => {
-                out.write(u32::from(self.is_final) | 1 << 1, 3);
-                self.codes = Some(OutputCodes::fixed());
+                write_fixed_header(self.is_final, out);
+                self.codes = Some(BlockCodes::fixed());
             }
             BlockStart::Dynamic => out.write(u32::from(self.is_final) | 2 << 1, 3),
         }
@@ -229,14 +230,14 @@ impl TokenReader {
         let codes = match &mut self.codes {
             Some(codes) => codes,
             None => {
-                let counts = TokenCounts::of_block(&self.tokens);
+                let counts = block_counts(&self.tokens);
                 let header = self.model.headers.code(&mut coder, &counts, None)?;
                 coder.check()?;
                 write_dynamic(&header, out);
-                self.codes.insert(OutputCodes::dynamic(&header))
+                self.codes.insert(dynamic_codes(&header))
             }
         };
-        codes.write_tokens(&self.tokens, out);
+        write_tokens(codes, &self.tokens, out);
         self.tokens.clear();
         self.stage = ReaderStage::PartStart;
         if is_end {
@@ -249,77 +250,35 @@ impl TokenReader {
 
 // Writes blocks from tokens and headers.
 
-/// The code of one symbol.
-#[derive(Debug, Clone, Copy, Default)]
-struct SymbolCode {
-    bits: u16,
-    length: u8,
-}
-
-/// The codes of a block.
-#[derive(Debug)]
-struct OutputCodes {
-    literals: [SymbolCode; 288],
-    distances: [SymbolCode; 32],
-}
-
-fn assign<const N: usize>(lengths: &[u8]) -> [SymbolCode; N] {
-    let mut bits = [0; N];
-    canonical_codes(lengths, &mut bits);
-    let mut codes = [SymbolCode::default(); N];
-    for (code, (&bits, &length)) in codes.iter_mut().zip(bits.iter().zip(lengths)) {
-        *code = SymbolCode { bits, length };
-    }
+/// The codes of a dynamic block.
+fn dynamic_codes(header: &DynamicBlockHeader) -> BlockCodes {
+    let mut codes = BlockCodes::EMPTY;
+    codes.literals.set_lengths(&header.literals);
+    codes.distances.set_lengths(&header.distances);
     codes
 }
 
-impl OutputCodes {
-    /// The codes of fixed blocks.
-    fn fixed() -> Self {
-        Self {
-            literals: assign(&FIXED_LITERAL_LENGTHS),
-            distances: assign(&FIXED_DISTANCE_LENGTHS),
+/// Writes tokens one by one. No encoder writes the long form of the longest match.
+fn write_tokens(codes: &BlockCodes, tokens: &[DecodedToken], out: &mut BitWriter) {
+    for token in tokens {
+        let Some((length, distance)) = token.as_match() else {
+            codes.literals.write(usize::from(token.byte()), out);
+            continue;
+        };
+        let mut index = length_index(length);
+        if token.is_long_form() {
+            index = length_index(MAX_LENGTH - 1);
         }
+        codes.literals.write(FIRST_LENGTH_SYMBOL + index, out);
+        let range = LENGTHS[index];
+        let extra = length - usize::from(range.base);
+        out.write(extra as u32, u32::from(range.extra));
+        let symbol = distance_symbol(distance);
+        codes.distances.write(symbol, out);
+        let range = DISTANCES[symbol];
+        let extra = distance - usize::from(range.base);
+        out.write(extra as u32, u32::from(range.extra));
     }
-
-    /// The codes of a dynamic block.
-    fn dynamic(header: &DynamicBlockHeader) -> Self {
-        Self {
-            literals: assign(&header.literals),
-            distances: assign(&header.distances),
-        }
-    }
-
-    fn write_tokens(&self, tokens: &[DecodedToken], out: &mut BitWriter) {
-        for token in tokens {
-            let Some((length, distance)) = token.as_match() else {
-                put(self.literals[usize::from(token.byte())], out);
-                continue;
-            };
-            let mut index = length_index(length);
-            if token.is_long_form() {
-                index = length_index(MAX_LENGTH - 1);
-            }
-            put(self.literals[FIRST_LENGTH_SYMBOL + index], out);
-            let range = LENGTHS[index];
-            let extra = length - usize::from(range.base);
-            out.write(extra as u32, u32::from(range.extra));
-            let symbol = distance_symbol(distance);
-            put(self.distances[symbol], out);
-            let range = DISTANCES[symbol];
-            let extra = distance - usize::from(range.base);
-            out.write(extra as u32, u32::from(range.extra));
-        }
-    }
-
-    /// Writes the end of the block.
-    fn write_end(&self, out: &mut BitWriter) {
-        put(self.literals[END_OF_BLOCK], out);
-    }
-}
-
-fn put(code: SymbolCode, out: &mut BitWriter) {
-    out.write(u32::from(code.bits), u32::from(code.length));
 }
 
 /// Writes the header of a dynamic block, after its type.
@@ -331,9 +290,10 @@ pub(super) fn write_dynamic(header: &DynamicBlockHeader, out: &mut BitWriter) {
     for &symbol in &LENGTH_CODE_ORDER[..listed.min(LENGTH_CODE_SYMBOLS)] {
         out.write(u32::from(header.run_lengths[usize::from(symbol)]), 3);
     }
-    let codes: [SymbolCode; LENGTH_CODE_SYMBOLS] = assign(&header.run_lengths);
+    let mut code: Code<LENGTH_CODE_SYMBOLS> = Code::EMPTY;
+    code.set_lengths(&header.run_lengths);
     for &(symbol, extra) in &header.runs {
-        put(codes[usize::from(symbol)], out);
+        code.write(usize::from(symbol), out);
         out.write(u32::from(extra), run_shape(symbol).0);
     }
 }

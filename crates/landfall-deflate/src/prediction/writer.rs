@@ -1,7 +1,7 @@
 //! Codes the tokens of streams.
 
 use super::coder::BitEncoder;
-use super::model::{BlockStart, PART_BYTES, PART_TOKENS, PartEnd, TokenCounts};
+use super::model::{BlockStart, PART_BYTES, PART_TOKENS, PartEnd, block_counts};
 use super::{LOOKAHEAD, MatchSearch, PredictionModel, PredictionSpec};
 use crate::DeflateError;
 use crate::inflate::{BlockKind, DecodedToken, DeflateBlock, InflatedPiece};
@@ -242,7 +242,7 @@ impl TokenWriter {
         }) = &self.block
             && self.is_first_part
         {
-            let counts = TokenCounts::of_block(&self.tokens[..count]);
+            let counts = block_counts(&self.tokens[..count]);
             let headers = &mut self.model.headers;
             headers.code(&mut self.coder, &counts, Some(header))?;
         }

@@ -10,10 +10,10 @@ use crate::encoder::block::{
     BlockCodes, DistanceCode, DynamicHeader, LiteralCode, MAX_STORED, stored_size,
     write_fixed_header, write_stored,
 };
-use crate::encoder::huffman::{
-    Code, MAX_BITS, SymbolCounts, Token, distance_extra_bits, length_extra_bits, length_symbol,
+use crate::encoder::huffman::{Code, SymbolCounts, Token, distance_extra_bits, length_extra_bits};
+use crate::symbols::{
+    DISTANCE_SYMBOLS, END_OF_BLOCK, FIRST_LENGTH_SYMBOL, LITERAL_SYMBOLS, LONGEST_CODE,
 };
-use crate::symbols::{DISTANCE_SYMBOLS, END_OF_BLOCK, LITERAL_SYMBOLS};
 
 /// Fixed codes are only considered for blocks with fewer tokens.
 const MAX_FIXED_TOKENS: usize = 250;
@@ -194,7 +194,7 @@ impl KlauspostBlockWriter {
         let literal_counts = counts.literals;
         counts.literals[END_OF_BLOCK] = 1;
         let mut own_code: LiteralCode = Code::EMPTY;
-        own_code.set_counts(&counts.literals, MAX_BITS, self.rules.ties);
+        own_code.set_counts(&counts.literals, LONGEST_CODE, self.rules.ties);
         let header_size = match self.open_header {
             0 => EXPECTED_HEADER,
             size => size,
@@ -238,10 +238,12 @@ impl KlauspostBlockWriter {
     fn build_codes(&mut self, counts: &SymbolCounts) {
         let ties = self.rules.ties;
         let codes = &mut self.codes;
-        codes.literals.set_counts(&counts.literals, MAX_BITS, ties);
+        codes
+            .literals
+            .set_counts(&counts.literals, LONGEST_CODE, ties);
         codes
             .distances
-            .set_counts(&counts.distances, MAX_BITS, ties);
+            .set_counts(&counts.distances, LONGEST_CODE, ties);
     }
 }
 
@@ -361,7 +363,7 @@ impl KlauspostBlockWriter {
             let ties = self.rules.ties;
             self.codes
                 .literals
-                .set_counts(&counts.literals, MAX_BITS, ties);
+                .set_counts(&counts.literals, LONGEST_CODE, ties);
             let header = DynamicHeader::new(
                 &self.codes.literals,
                 END_OF_BLOCK + 1,
@@ -470,7 +472,7 @@ fn estimated_bits(counts: &SymbolCounts, tokens: usize, is_bounded: bool) -> u64
             sum += bits(*count, inverse_total, bounds);
         }
         sum += 15.0;
-        let lengths = &literals[length_symbol(0)..LITERAL_SYMBOLS];
+        let lengths = &literals[FIRST_LENGTH_SYMBOL..LITERAL_SYMBOLS];
         for (code, count) in lengths.iter().enumerate().filter(used) {
             sum += bits(*count, inverse_total, bounds);
             extra_bits += u64::from(length_extra_bits(code)) * u64::from(*count);

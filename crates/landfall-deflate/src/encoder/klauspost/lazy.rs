@@ -6,11 +6,9 @@ use crate::bits::BitWriter;
 use crate::encoder::chains::{
     ChainHash, ChainMatch, ChainSearch, ChainWindow, LinkedChains, WINDOW, match_length, new_window,
 };
-use crate::encoder::huffman::{
-    Code, LENGTH_CODES, MAX_BITS, Token, distance_extra_bits, length_extra_bits,
-};
+use crate::encoder::huffman::{Code, Token, distance_extra_bits, length_extra_bits};
 use crate::encoder::{Encoder, RestartEncoder};
-use crate::symbols::{MAX_DISTANCE, MAX_LENGTH, MIN_LENGTH, distance_symbol};
+use crate::symbols::{LONGEST_CODE, MAX_DISTANCE, MAX_LENGTH, distance_symbol, length_index};
 
 /// The number of bytes that must follow before a match is searched, unless the stream is flushed.
 const LOOKAHEAD: usize = MIN_MATCH + MAX_LENGTH;
@@ -374,8 +372,8 @@ impl LazyEncoder {
                 MAX_DISTANCE => 6,
                 distance => distance_extra_bits(distance_symbol(distance + 1)),
             };
-            let length_code = LENGTH_CODES[found.length - MIN_LENGTH];
-            let match_bits = distance_bits + cost + length_extra_bits(usize::from(length_code));
+            let length_bits = length_extra_bits(length_index(found.length));
+            let match_bits = distance_bits + cost + length_bits;
             let saved = (bits[found.length] - bits[0]).cast_signed() - match_bits.cast_signed();
             let is_better = saved > most_saved;
             if is_better {
@@ -415,7 +413,7 @@ impl LazyEncoder {
             *count &= 0xffff;
         }
         let mut code: Code<256> = Code::EMPTY;
-        code.set_counts(&counts, MAX_BITS, self.rules.ties);
+        code.set_counts(&counts, LONGEST_CODE, self.rules.ties);
         self.literal_bits.resize(WINDOW + 1, 0);
         let mut total = 0;
         let literal_bits = &mut self.literal_bits[self.index..];

@@ -10,12 +10,13 @@
 
 use crate::bits::BitWriter;
 use crate::encoder::block::{
-    BlockCodes, DynamicHeader, HEADER_SYMBOLS, count_header_symbols, push_run, write_fixed_header,
-    write_stored,
+    BlockCodes, DynamicHeader, count_header_symbols, push_run, write_fixed_header, write_stored,
 };
 use crate::encoder::chains::boxed_array;
-use crate::encoder::huffman::{MAX_BITS, MAX_HEADER_BITS, SymbolCounts, Token};
-use crate::symbols::{DISTANCE_SYMBOLS, END_OF_BLOCK, LITERAL_SYMBOLS};
+use crate::encoder::huffman::{MAX_HEADER_BITS, SymbolCounts, Token};
+use crate::symbols::{
+    DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_CODE_SYMBOLS, LITERAL_SYMBOLS, LONGEST_CODE,
+};
 use std::array;
 use std::sync::LazyLock;
 
@@ -78,11 +79,14 @@ fn coded_size(codes: &BlockCodes, counts: &SymbolCounts) -> u64 {
 fn dynamic_codes(counts: &SymbolCounts) -> (BlockCodes, DynamicHeader) {
     let mut literals = [0; LITERAL_SYMBOLS];
     let mut distances = [0; DISTANCE_SYMBOLS];
-    let literals_used =
-        1 + code_lengths(&counts.literals[..LITERAL_SYMBOLS], MAX_BITS, &mut literals);
+    let literals_used = 1 + code_lengths(
+        &counts.literals[..LITERAL_SYMBOLS],
+        LONGEST_CODE,
+        &mut literals,
+    );
     let distances_used = 1 + code_lengths(
         &counts.distances[..DISTANCE_SYMBOLS],
-        MAX_BITS,
+        LONGEST_CODE,
         &mut distances,
     );
     let mut codes = BlockCodes::EMPTY;
@@ -95,7 +99,7 @@ fn dynamic_codes(counts: &SymbolCounts) -> (BlockCodes, DynamicHeader) {
             push_run(run[0], run.len(), &mut symbols);
         }
     }
-    let mut lengths = [0; HEADER_SYMBOLS];
+    let mut lengths = [0; LENGTH_CODE_SYMBOLS];
     code_lengths(
         &count_header_symbols(&symbols),
         MAX_HEADER_BITS,
