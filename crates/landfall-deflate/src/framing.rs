@@ -8,18 +8,18 @@ use std::io::Read;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StreamFormat {
     /// A deflate stream without framing.
-    Raw,
+    Raw = 0,
     /// A zlib stream (RFC 1950).
-    Zlib,
+    Zlib = 1,
     /// One or more gzip members.
-    Gzip,
+    Gzip = 2,
 }
 
 impl StreamFormat {
-    /// Returns the framing of a stream that begins with these bytes. A raw stream has no signature:
-    /// a stream that is neither gzip nor zlib is read as raw deflate.
-    pub(crate) fn detect(beginning: &[u8]) -> Self {
-        match *beginning {
+    /// Detects the framing at the beginning of a file. A raw stream has no signature: a stream that
+    /// is neither gzip nor zlib is read as raw deflate.
+    pub(crate) fn detect<R: Read>(input: &mut BitReader<R>) -> Result<Self, DeflateError> {
+        Ok(match *input.peek_bytes(3)? {
             [0x1f, 0x8b, 8, ..] => Self::Gzip,
             // the method is 8, the window at most 32 KiB, and there is no preset dictionary
             [first, second, ..]
@@ -31,7 +31,7 @@ impl StreamFormat {
                 Self::Zlib
             }
             _ => Self::Raw,
-        }
+        })
     }
 
     /// The number of bytes after the deflate stream of a member.
@@ -45,11 +45,7 @@ impl StreamFormat {
 
     /// The number that a recipe records.
     pub(crate) fn to_byte(self) -> u8 {
-        match self {
-            Self::Raw => 0,
-            Self::Zlib => 1,
-            Self::Gzip => 2,
-        }
+        self as u8
     }
 
     /// The framing that a recipe records as this number.
@@ -193,30 +189,13 @@ pub(crate) struct TrailingBytes {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Reads the framing of one file.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FramingReader {
-    format: StreamFormat,
-}
-
-impl FramingReader {
-    /// Detects the framing at the beginning of a file.
-    pub(crate) fn detect<R: Read>(input: &mut BitReader<R>) -> Result<Self, DeflateError> {
-        let format = StreamFormat::detect(input.peek_bytes(3)?);
-        Ok(Self { format })
-    }
-
-    /// The framing that was detected.
-    pub(crate) fn format(self) -> StreamFormat {
-        self.format
-    }
-
+impl StreamFormat {
     /// Whether another member follows. Other bytes after a member are trailing bytes.
     pub(crate) fn has_next_member<R: Read>(
         self,
         input: &mut BitReader<R>,
     ) -> Result<bool, DeflateError> {
-        Ok(self.format == StreamFormat::Gzip
+        Ok(self == Self::Gzip
             && matches!(*input.peek_bytes(4)?, [0x1f, 0x8b, 8, flags] if flags & RESERVED == 0))
     }
 
@@ -227,10 +206,10 @@ impl FramingReader {
         header: &mut Vec<u8>,
     ) -> Result<(), DeflateError> {
         header.clear();
-        match self.format {
-            StreamFormat::Raw => Ok(()),
-            StreamFormat::Zlib => copy(input, 2, header),
-            StreamFormat::Gzip => read_gzip_header(input, header),
+        match self {
+            Self::Raw => Ok(()),
+            Self::Zlib => copy(input, 2, header),
+            Self::Gzip => read_gzip_header(input, header),
         }
     }
 
@@ -241,7 +220,7 @@ impl FramingReader {
         input: &mut BitReader<R>,
     ) -> Result<[u8; 8], DeflateError> {
         let mut trailer = [0; 8];
-        for byte in &mut trailer[..self.format.trailer_bytes()] {
+        for byte in &mut trailer[..self.trailer_bytes()] {
             *byte = input.byte()?;
         }
         Ok(trailer)
@@ -352,11 +331,11 @@ mod tests {
 
     fn framing_of(bytes: &[u8]) -> (StreamFormat, Vec<u8>, Result<Vec<u8>, DeflateError>) {
         let mut input = BitReader::new(bytes);
-        let framing = FramingReader::detect(&mut input).unwrap();
+        let format = StreamFormat::detect(&mut input).unwrap();
         let mut header = Vec::new();
-        let read = framing.read_header(&mut input, &mut header);
+        let read = format.read_header(&mut input, &mut header);
         let rest = read.and_then(|()| Ok(input.peek_bytes(100)?.to_vec()));
-        (framing.format(), header, rest)
+        (format, header, rest)
     }
 
     #[test]
@@ -404,10 +383,7 @@ mod tests {
     fn zeros_and_other_bytes_after_the_last_member_are_kept() {
         let bytes = [&[0; 9000][..], b"tail\0"].concat();
         let mut input = BitReader::new(bytes.as_slice());
-        let framing = FramingReader {
-            format: StreamFormat::Gzip,
-        };
-        assert!(!framing.has_next_member(&mut input).unwrap());
+        assert!(!StreamFormat::Gzip.has_next_member(&mut input).unwrap());
         let trailing = read_trailing(&mut input).unwrap();
         assert_eq!(
             (trailing.zeros, trailing.bytes.as_slice()),

@@ -3,7 +3,7 @@
 use crate::DeflateError;
 use crate::bits::{BitReader, BitWriter};
 use crate::encoder::Encoder;
-use crate::framing::{FramingReader, PlainChecksum, StreamFormat, read_trailing};
+use crate::framing::{PlainChecksum, StreamFormat, read_trailing};
 use crate::inflate::Inflater;
 use crate::prediction::TokenReader;
 use crate::recipe_format::{FlushRun, MemberReader, RebuildMethod, Recipe, StreamMember};
@@ -260,7 +260,7 @@ pub struct PlainReader<R> {
     input: BitReader<R>,
     inflater: Inflater,
     /// `None` before the first byte was read.
-    framing: Option<FramingReader>,
+    format: Option<StreamFormat>,
     in_member: bool,
     at_end: bool,
     /// The number of bytes of the current piece that were returned.
@@ -273,44 +273,31 @@ impl<R: Read> PlainReader<R> {
         Self {
             input: BitReader::new(source),
             inflater: Inflater::new(),
-            framing: None,
+            format: None,
             in_member: false,
             at_end: false,
             returned: 0,
         }
     }
 
-    /// The framing of the stream.
-    ///
-    /// # Errors
-    /// If the beginning of the stream cannot be read.
-    pub fn format(&mut self) -> io::Result<StreamFormat> {
-        let framing = self.framing().map_err(to_io)?;
-        Ok(framing.format())
-    }
-
-    fn framing(&mut self) -> Result<FramingReader, DeflateError> {
-        if let Some(framing) = self.framing {
-            return Ok(framing);
-        }
-        Ok(*self.framing.insert(FramingReader::detect(&mut self.input)?))
-    }
-
     /// Decodes the next piece; it may be empty.
     fn step(&mut self) -> Result<(), DeflateError> {
-        let framing = self.framing()?;
+        let format = match self.format {
+            Some(format) => format,
+            None => *self.format.insert(StreamFormat::detect(&mut self.input)?),
+        };
         self.input.set_mark();
         if !self.in_member {
-            framing.read_header(&mut self.input, &mut Vec::new())?;
+            format.read_header(&mut self.input, &mut Vec::new())?;
             self.inflater.restart();
             self.in_member = true;
         }
         self.inflater.step(&mut self.input)?;
         self.returned = 0;
         if self.inflater.is_at_end() {
-            framing.read_trailer(&mut self.input)?;
+            format.read_trailer(&mut self.input)?;
             self.in_member = false;
-            if !framing.has_next_member(&mut self.input)? {
+            if !format.has_next_member(&mut self.input)? {
                 read_trailing(&mut self.input)?;
                 self.at_end = true;
             }

@@ -11,7 +11,7 @@ mod prefix;
 use self::prefix::{EncoderCandidates, MatchesWanted, StreamPrefix};
 use crate::bits::{BitReader, BitWriter};
 use crate::encoder::{Encoder, EncoderSpec};
-use crate::framing::{FramingReader, PlainChecksum, read_trailing};
+use crate::framing::{PlainChecksum, StreamFormat, read_trailing};
 use crate::inflate::{InflatedPiece, Inflater};
 use crate::prediction::{PredictionSpec, TokenWriter};
 use crate::recipe_format::{FlushList, RebuildMethod, Recipe, RecipeBuilder, StreamMember};
@@ -151,7 +151,7 @@ impl MemberEncoder {
 /// One pass over the file.
 struct AnalysisPass<'a, R> {
     input: BitReader<R>,
-    framing: FramingReader,
+    format: StreamFormat,
     limits: AnalysisLimits,
     plans: &'a mut MemberPlans,
     /// Whether the file will not be read again. If so, the last encoder must not be dropped late.
@@ -180,10 +180,10 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
         plans: &'a mut MemberPlans,
     ) -> Result<Self, DeflateError> {
         let mut input = BitReader::new(source);
-        let framing = FramingReader::detect(&mut input)?;
+        let format = StreamFormat::detect(&mut input)?;
         Ok(Self {
             input,
-            framing,
+            format,
             limits,
             plans,
             is_last_pass: false,
@@ -193,7 +193,7 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
             inflater: Inflater::new(),
             candidates: EncoderCandidates::default(),
             tokens: TokenWriter::new(),
-            recipe: RecipeBuilder::new(framing.format()),
+            recipe: RecipeBuilder::new(format),
             plain_size: 0,
             is_repeated: false,
         })
@@ -217,7 +217,7 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
                 self.is_repeated = true;
             }
             self.input.set_mark();
-            if !self.framing.has_next_member(&mut self.input)? {
+            if !self.format.has_next_member(&mut self.input)? {
                 break;
             }
         }
@@ -244,11 +244,10 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
         plan: Option<MemberPlan>,
     ) -> Result<Option<StreamMember>, DeflateError> {
         let mut header = Vec::new();
-        self.framing.read_header(&mut self.input, &mut header)?;
+        self.format.read_header(&mut self.input, &mut header)?;
         self.inflater.restart();
         self.inflater.record_tokens(true);
-        let format = self.framing.format();
-        let mut checksum = PlainChecksum::new(format);
+        let mut checksum = PlainChecksum::new(self.format);
         let mut stage = MemberStage::Prefix(Box::default());
         let mut flushes = FlushList::default();
         let plain_before = self.plain_size;
@@ -266,8 +265,8 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
             self.advance(&mut stage, &positions, &header, plan)?;
             self.check_sizes(&flushes)?;
         }
-        let read = self.framing.read_trailer(&mut self.input)?;
-        let length = format.trailer_bytes();
+        let read = self.format.read_trailer(&mut self.input)?;
+        let length = self.format.trailer_bytes();
         let is_wrong = read[..length] != checksum.trailer()[..length];
         let encoder = match &stage {
             MemberStage::Replay(replays, _) => Some(MemberEncoder::of(&replays[0])),
