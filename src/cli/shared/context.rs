@@ -71,12 +71,7 @@ impl ClientSessions {
 
 impl Context {
     /// Reads the site and applies the global options.
-    pub(crate) fn new(mut global: GlobalFlags) -> Result<Context, CliError> {
-        // Hosts are compared in lower case.
-        global
-            .plain_http
-            .iter_mut()
-            .for_each(|host| host.make_ascii_lowercase());
+    pub(crate) fn new(global: GlobalFlags) -> Result<Context, CliError> {
         let site = global.site.as_deref().map(input_file::site).transpose()?;
         let mut limits = Limits {
             jobs: global.jobs,

@@ -3,6 +3,7 @@
 use super::output_file::written_path;
 use crate::cli::shared::progress::ProgressMode;
 use clap::{ArgAction, Args, ValueEnum};
+use landfall_model::config::is_host;
 use std::path::PathBuf;
 
 #[derive(Args, Debug, Clone)]
@@ -16,7 +17,7 @@ pub(crate) struct GlobalFlags {
     #[arg(long, global = true, env = "LANDFALL_SITE", value_name = "FILE")]
     pub site: Option<PathBuf>,
     /// Use plain HTTP for this host (may be repeated)
-    #[arg(long, global = true, value_name = "HOST[:PORT]")]
+    #[arg(long, global = true, value_name = "HOST[:PORT]", value_parser = plain_host)]
     pub plain_http: Vec<String>,
     /// Number of concurrent transfers
     #[arg(long, global = true, value_name = "N", default_value_t = 12, value_parser = jobs)]
@@ -70,6 +71,19 @@ pub(crate) enum OutputMode {
     Markdown,
     /// Text with GitHub annotations; the Markdown goes to the summary of the step
     Github,
+}
+
+/// Parses a host in the form in which hosts are compared. A URL with the scheme http means its
+/// host.
+fn plain_host(text: &str) -> Result<String, String> {
+    let text = text.to_ascii_lowercase();
+    let host = text.strip_prefix("http://").unwrap_or(&text);
+    let host = host.trim_end_matches('/');
+    if is_host(host) {
+        Ok(host.to_owned())
+    } else {
+        Err("write HOST or HOST:PORT, as in 172.20.0.2:5000".into())
+    }
 }
 
 fn jobs(text: &str) -> Result<usize, String> {

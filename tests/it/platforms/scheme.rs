@@ -1,7 +1,7 @@
 //! A registry without a configured scheme: landfall may have detected plain http, while nodes use
 //! https.
 
-use super::place;
+use super::{place, refused};
 
 /// Every platform whose nodes pull from the registry, with its arguments except `--site` and `-o`.
 const PLATFORMS: [&[&str]; 16] = [
@@ -74,4 +74,36 @@ fn the_https_note_is_printed_once_for_all_clusters() {
     let place = place(site, &["docker.io/library/nginx:1.27"]);
     let printed = place.ok(&["render", "capi", "--site", "site.yaml", "-o", "out"]);
     assert_eq!(printed.matches(NOTE).count(), 1, "{printed}");
+}
+
+#[test]
+fn plain_http_may_be_named_by_its_url() {
+    let site = "registry: {address: \"172.20.0.2:5000\"}\n";
+    for named in [
+        "172.20.0.2:5000",
+        "http://172.20.0.2:5000",
+        "HTTP://172.20.0.2/",
+    ] {
+        let place = place(site, &["docker.io/library/nginx:1.27"]);
+        let flags = ["--site", "site.yaml", "-o", "out", "--plain-http", named];
+        let printed = place.ok(&[&["render", "containerd"][..], &flags].concat());
+        let hosts = place.read("out/etc/containerd/certs.d/docker.io/hosts.toml");
+        assert!(
+            !printed.contains(NOTE) && hosts.contains("\"http://172.20.0.2:5000\""),
+            "{named}: {printed}{hosts}"
+        );
+    }
+    // other texts equal no host, so they would have no effect
+    for named in [
+        "https://172.20.0.2:5000",
+        "172.20.0.2:5000/team",
+        "*.corp.test",
+    ] {
+        let place = place(site, &["docker.io/library/nginx:1.27"]);
+        let printed = refused(&place, 2, &["containerd", "--plain-http", named]);
+        assert!(
+            printed.contains("write HOST or HOST:PORT"),
+            "{named}: {printed}"
+        );
+    }
 }

@@ -278,7 +278,7 @@ fn upstreams_by_host(
 
 /// Whether `text` is `HOST` or `HOST:PORT`. A URL, a pattern or a name that is not ASCII never
 /// equals the host of a request.
-fn is_host(text: &str) -> bool {
+pub fn is_host(text: &str) -> bool {
     let (host, port) = split_port(text);
     let bare = host
         .strip_prefix('[')
