@@ -68,17 +68,9 @@ impl<'s> NodeRegistry<'s> {
             own.is_some_and(|own| own.registry == target.registry)
         });
         let settings = site.and_then(|site| Some((site, site.registry.as_ref()?)));
-        // `--plain-http` accepts `host` for all ports, or `host:port`
-        let named_plain = plain.iter().any(|host| {
-            *host == target.registry
-                || target
-                    .registry
-                    .strip_prefix(host)
-                    .is_some_and(|rest| rest.starts_with(':') && !rest.contains(']'))
-        });
         let mut registry = NodeRegistry {
             target: target.clone(),
-            plain_http: named_plain,
+            plain_http: names_host(plain, &target.registry),
             ca: None,
             client: None,
             skip_verify: false,
@@ -215,6 +207,15 @@ impl<'s> NodeRegistry<'s> {
             .map_err(|error| Failure::usage(error.to_string()))?;
         Ok(account.map(BasicCredentials::from))
     }
+}
+
+/// Whether one of `hosts`, the values of `--plain-http`, is the host of `address`, for all ports or
+/// for its port.
+pub(super) fn names_host(hosts: &[String], address: &str) -> bool {
+    hosts.iter().any(|host| {
+        let rest = address.strip_prefix(host.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with(':') && !rest.contains(']')))
+    })
 }
 
 /// A repository of locked images whose account is not that of the registry, and the account, or the

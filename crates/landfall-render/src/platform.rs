@@ -1,7 +1,7 @@
 //! The interface of a platform: its command line, its input and its output.
 
 use crate::kubernetes_objects::{OBJECT_NAME, is_object_name};
-use crate::node_registry::NodeRegistry;
+use crate::node_registry::{NodeRegistry, names_host};
 use crate::proxy::{self, NoProxyEntries, NodeProxy};
 use crate::rendered_file::RenderedFile;
 use base64::Engine as _;
@@ -324,6 +324,24 @@ impl<'r> RenderRequest<'r> {
     pub fn upstream_fallback(&self) -> bool {
         let registry = self.site.and_then(|site| site.registry.as_ref());
         registry.is_some_and(|registry| registry.upstream_fallback)
+    }
+
+    /// Returns the URL of an upstream registry by its name in references.
+    pub(super) fn upstream_url(&self, host: &str) -> String {
+        match host {
+            // the host of Docker Hub's API is not the host in image names
+            "docker.io" => "https://registry-1.docker.io".to_owned(),
+            host if self.is_plain_upstream(host) => format!("http://{host}"),
+            host => format!("https://{host}"),
+        }
+    }
+
+    /// Whether an upstream registry speaks plain http, according to the site or `--plain-http`.
+    pub(super) fn is_plain_upstream(&self, host: &str) -> bool {
+        let upstream = self.site.and_then(|site| site.upstreams.get(host));
+        // with a mirror, the setting applies to the mirror, which nodes do not use
+        let by_site = upstream.filter(|upstream| upstream.mirror.is_none());
+        by_site.is_some_and(|upstream| upstream.plain_http) || names_host(self.plain_http, host)
     }
 }
 

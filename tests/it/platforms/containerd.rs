@@ -87,6 +87,39 @@ fn upstream_is_the_fallback_if_the_site_allows_it() {
 }
 
 #[test]
+fn an_upstream_with_plain_http_is_the_fallback_over_plain_http() {
+    let site = "registry: {address: r.test, upstreamFallback: true}\nupstreams:\n  \
+                \"old.test:5000\": {plainHTTP: true}\n  \
+                quay.io: {mirror: \"http://cache.test\", plainHTTP: true}\n";
+    let place = place(
+        site,
+        &["old.test:5000/team/app:v1", "quay.io/team/other:v1"],
+    );
+    for platform in ["containerd", "crio", "kubespray"] {
+        place.ok(&["render", platform, "--site", "site.yaml", "-o", "out"]);
+    }
+    let hosts = |host: &str| place.read(&format!("out/etc/containerd/certs.d/{host}/hosts.toml"));
+    assert!(hosts("old.test_5000_").contains("server = \"http://old.test:5000\"\n"));
+    // the setting is about the mirror, which only landfall uses
+    assert!(hosts("quay.io").contains("server = \"https://quay.io\"\n"));
+    let crio = place.read("out/etc/containers/registries.conf.d/50-landfall.conf");
+    let mirror = "\n[[registry.mirror]]\nlocation = \"r.test\"\n";
+    for upstream in [
+        "location = \"old.test:5000\"\ninsecure = true\n",
+        "location = \"quay.io\"\n",
+    ] {
+        assert!(crio.contains(&format!("{upstream}{mirror}")), "{crio}");
+    }
+    let variables = place.read("out/group_vars/all/landfall.yml");
+    for server in ["http://old.test:5000", "https://quay.io"] {
+        assert!(
+            variables.contains(&format!("server: {server}\n")),
+            "{variables}"
+        );
+    }
+}
+
+#[test]
 fn destinations_that_no_mirror_can_express_are_refused_with_a_fix() {
     let site = "registry: {address: \"172.20.0.2:5000/p\", paths: {gcr.io/google_containers: kubernetes}}\n";
     let place = place(site, &IMAGES);

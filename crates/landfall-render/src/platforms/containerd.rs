@@ -107,11 +107,7 @@ fn hosts_toml(
     by_header: bool,
 ) -> Result<RenderedFile, Failure> {
     let is_upstream = host != registry.target.registry && host != "_default";
-    // the host of Docker Hub's API is not the host in image names
-    let upstream = (request.upstream_fallback() && is_upstream).then(|| match host {
-        "docker.io" => "https://registry-1.docker.io".to_owned(),
-        host => format!("https://{host}"),
-    });
+    let upstream = (request.upstream_fallback() && is_upstream).then(|| request.upstream_url(host));
     let mut root = String::new();
     let mut tables = String::new();
     let mut secret = false;

@@ -140,11 +140,10 @@ fn mirrors(
     let own = registry.target.registry.as_str();
     let list = host_mirrors(request)?.into_iter().map(|(host, mirrors)| {
         let is_upstream = host != own && host != "_default";
-        // without `server`, the upstream host is tried last
-        let server = match (request.upstream_fallback() && is_upstream, host.as_str()) {
-            (true, "docker.io") => Some("https://registry-1.docker.io".to_owned()),
-            (true, _) => None,
-            (false, _) => Some(registry.url()),
+        let server = if request.upstream_fallback() && is_upstream {
+            request.upstream_url(&host)
+        } else {
+            registry.url()
         };
         let list: Vec<Value> = mirrors
             .iter()
@@ -152,7 +151,7 @@ fn mirrors(
             .collect();
         map([
             ("prefix", host.into()),
-            ("server", optional(server)),
+            ("server", server.into()),
             ("mirrors", list.into()),
         ])
     });

@@ -117,15 +117,19 @@ fn registries_conf(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> 
         );
     }
     for (prefix, location) in registry_locations(request) {
+        let is_plain = request.is_plain_upstream(prefix.split('/').next().unwrap_or_default());
         let [prefix, location] = [prefix, location].map(|text| quoted_string(&text));
         text += &format!("\n[[registry]]\nprefix = {prefix}\n");
         // Clients try `location` after all mirrors, so it is upstream only if that is allowed.
         // `blocked` would not help: it forbids the pull itself.
-        text += &if request.upstream_fallback() {
-            format!("location = {prefix}\n\n[[registry.mirror]]\nlocation = {location}\n")
-        } else {
-            format!("location = {location}\n")
-        };
+        if request.upstream_fallback() {
+            text += &format!("location = {prefix}\n");
+            if is_plain {
+                text += "insecure = true\n";
+            }
+            text += "\n[[registry.mirror]]\n";
+        }
+        text += &format!("location = {location}\n");
         if insecure {
             text += "insecure = true\n";
         }
