@@ -28,7 +28,7 @@ pub(crate) struct ImportCommand {
     /// The files, or - for stdin
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// The folder to write to: manifest.yaml, or site.yaml with ca.crt
+    /// The folder to write to: manifest.yaml, or site.yaml with its certificates
     #[arg(short, long, value_name = "DIR", default_value = ".", value_parser = written_path())]
     out: PathBuf,
     /// The metadata.name of the manifest
@@ -129,9 +129,14 @@ impl ImportCommand {
             return Err(CliError::usage("a site is imported from exactly one file"));
         };
         let ImportSource { file, text } = read(file)?;
-        let TkgSite { site, ca, notes } = read_tkg_site(&file, &text, bypasses_proxy)?;
+        let TkgSite {
+            site,
+            certificates,
+            notes,
+        } = read_tkg_site(&file, &text, bypasses_proxy)?;
         let mut files = vec![(self.out.join("site.yaml"), site.as_str())];
-        files.extend(ca.as_deref().map(|ca| (self.out.join("ca.crt"), ca)));
+        let certificates = certificates.iter();
+        files.extend(certificates.map(|(name, pem)| (self.out.join(name), pem.as_str())));
         let mut report = VerbReport::default();
         report.add(ReportMember::Site(site.clone()));
         report.add(ReportMember::Notes(notes.clone()));

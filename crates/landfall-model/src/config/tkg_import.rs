@@ -13,8 +13,8 @@ use std::fmt::Write;
 pub struct TkgSite {
     /// The text of the site file. It contains the notes as comments.
     pub site: String,
-    /// The certificates that the site names as `ca.crt`, in PEM form.
-    pub ca: Option<String>,
+    /// The files of certificates that the site names: their names and their text in PEM form.
+    pub certificates: Vec<(&'static str, String)>,
     /// Notes about settings that the site does not contain, one line each.
     pub notes: Vec<String>,
 }
@@ -22,11 +22,17 @@ pub struct TkgSite {
 /// The upstream repository of TKG's images.
 const TKG_REPOSITORY: &str = "projects.registry.vmware.com/tkg";
 
+/// The file of the registry's authority.
+const CA: &str = "ca.crt";
+
+/// The file of the proxy's authority.
+const PROXY_CA: &str = "proxy-ca.crt";
+
 /// The first line of a certificate in PEM form.
 const BEGIN_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
 
 /// The variables that become settings of the site.
-const IMPORTED: [&str; 11] = [
+const IMPORTED: [&str; 12] = [
     "TKG_CUSTOM_IMAGE_REPOSITORY",
     "TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE",
     "TKG_CUSTOM_IMAGE_REPOSITORY_SKIP_TLS_VERIFY",
@@ -34,6 +40,7 @@ const IMPORTED: [&str; 11] = [
     "TKG_HTTP_PROXY",
     "TKG_HTTPS_PROXY",
     "TKG_NO_PROXY",
+    "TKG_PROXY_CA_CERT",
     "CLUSTER_NAME",
     "NAMESPACE",
     "CLUSTER_CIDR",
@@ -149,29 +156,35 @@ impl TkgVariables<'_> {
             .unwrap_or_else(|| self.get(name) == Some("true"))
     }
 
+    /// The certificates in a variable, in PEM form. If they cannot be read, adds a note that names
+    /// the `key` of the site.
+    fn certificates(&self, name: &str, key: &str, notes: &mut Vec<String>) -> Option<String> {
+        let decoded = STANDARD.decode(self.get(name)?).ok();
+        let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
+        let pem = text.filter(|text| text.contains(BEGIN_CERTIFICATE));
+        if pem.is_none() {
+            notes.push(format!("{name} is not PEM in base64: set {key}"));
+        }
+        pem
+    }
+
     fn site(&self, is_direct: fn(&str, &str) -> bool) -> TkgSite {
         let mut notes = Vec::new();
-        let mut ca = None;
+        let mut certificates = Vec::new();
+        let of_proxy = self.certificates("TKG_PROXY_CA_CERT", "proxy.ca", &mut notes);
         let mut site = "apiVersion: landfall/v1\nkind: Site\n".to_owned();
         if let Some(repository) = self.get("TKG_CUSTOM_IMAGE_REPOSITORY") {
             let (address, path) = repository.split_once('/').unwrap_or((repository, ""));
             notes.extend(ChangedName::of(repository).map(ChangedName::summary));
             let _ = write!(site, "registry:\n  address: {}\n", quoted(address));
-            if let Some(encoded) = self.get("TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE") {
-                ca = STANDARD
-                    .decode(encoded)
-                    .ok()
-                    .and_then(|bytes| String::from_utf8(bytes).ok())
-                    .filter(|text| text.contains(BEGIN_CERTIFICATE));
-                match ca {
-                    Some(_) => site += "  ca: ca.crt\n",
-                    None => notes.push(
-                        "TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE is not PEM in base64: set \
-                         registry.ca"
-                            .into(),
-                    ),
-                }
+            let variable = "TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE";
+            let own = self.certificates(variable, "registry.ca", &mut notes);
+            // TKG trusts the authorities of the proxy for the registry, too
+            if own.is_some() || of_proxy.is_some() {
+                let file = if own.is_some() { CA } else { PROXY_CA };
+                let _ = writeln!(site, "  ca: {file}");
             }
+            certificates.extend(own.map(|pem| (CA, pem)));
             if self.is_on("TKG_CUSTOM_IMAGE_REPOSITORY_SKIP_TLS_VERIFY") {
                 site += "  skipVerify: true\n";
             }
@@ -185,7 +198,9 @@ impl TkgVariables<'_> {
             }
             site += "consumers: [tkg]\n";
         }
-        site += &self.proxy(&mut notes);
+        site += &self.proxy(of_proxy.is_some(), &mut notes);
+        let is_named = site.contains(&format!("  ca: {PROXY_CA}\n"));
+        certificates.extend(of_proxy.filter(|_| is_named).map(|pem| (PROXY_CA, pem)));
         if let Some(name) = self.get("CLUSTER_NAME") {
             let namespace = self.get("NAMESPACE").unwrap_or("default");
             let _ = writeln!(
@@ -211,7 +226,7 @@ impl TkgVariables<'_> {
         }
         TkgSite {
             site: head + &site,
-            ca,
+            certificates,
             notes,
         }
     }
@@ -225,7 +240,7 @@ impl TkgVariables<'_> {
                 .any(|name| self.get(name).is_some())
     }
 
-    fn proxy(&self, notes: &mut Vec<String>) -> String {
+    fn proxy(&self, has_ca: bool, notes: &mut Vec<String>) -> String {
         let urls = [("http", "TKG_HTTP_PROXY"), ("https", "TKG_HTTPS_PROXY")];
         let urls: Vec<(&str, &str)> = urls
             .into_iter()
@@ -241,6 +256,9 @@ impl TkgVariables<'_> {
             let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
             has_account |= host != rest;
             let _ = writeln!(part, "  {key}: {}", quoted(&format!("{scheme}://{host}")));
+        }
+        if has_ca {
+            let _ = writeln!(part, "  ca: {PROXY_CA}");
         }
         if has_account {
             part += "  credentials: {file: proxy-account}\n";
@@ -302,7 +320,7 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::config::Site;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     const CONFIG: &str = r"
 CLUSTER_NAME: cluster
@@ -324,13 +342,11 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
     fn the_site_has_the_settings_of_the_configuration_and_no_secret() {
         let TkgSite {
             site: text,
-            ca,
+            certificates,
             notes,
         } = read_tkg_site("c.yaml", CONFIG, |_, _| false).unwrap();
-        assert!(
-            ca.as_deref() == Some("-----BEGIN CERTIFICATE-----\n") && !text.contains("secret"),
-            "{text}"
-        );
+        let ca = ("ca.crt", "-----BEGIN CERTIFICATE-----\n".to_owned());
+        assert!(certificates == [ca] && !text.contains("secret"), "{text}");
         let site = Site::parse(Path::new("site.yaml"), &text).unwrap();
         let registry = site.registry.unwrap();
         assert_eq!(registry.address, "172.20.0.2:5000");
@@ -386,9 +402,52 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
     fn a_certificate_that_is_not_pem_is_noted() {
         let config = CONFIG.replace("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==", "cGVt");
         let imported = read_tkg_site("c.yaml", &config, |_, _| false).unwrap();
-        assert_eq!(imported.ca, None);
+        assert!(imported.certificates.is_empty());
         assert!(!imported.site.contains("ca.crt"), "{}", imported.site);
         assert!(imported.notes[0].contains("is not PEM in base64"));
+    }
+
+    #[test]
+    fn the_authority_of_the_proxy_is_imported() {
+        let pem = "-----BEGIN CERTIFICATE-----\nproxy\n";
+        let variable = format!("TKG_PROXY_CA_CERT: {}\n", STANDARD.encode(pem));
+        let import = |config: &str| {
+            let config = format!("{config}{variable}");
+            let imported = read_tkg_site("c.yaml", &config, |_, _| false).unwrap();
+            assert!(!imported.site.contains("TKG_PROXY_CA_CERT"));
+            let site = Site::parse(Path::new("site.yaml"), &imported.site).unwrap();
+            let files: Vec<_> = imported
+                .certificates
+                .iter()
+                .map(|(name, _)| *name)
+                .collect();
+            let ca = |path: Option<PathBuf>| path.map(|path| path.display().to_string());
+            let proxy = site.proxy.map(|proxy| ca(proxy.ca));
+            (files.join(","), ca(site.registry.unwrap().ca), proxy)
+        };
+        let named = |file: &str| Some(file.to_owned());
+        assert_eq!(
+            import(CONFIG),
+            (
+                "ca.crt,proxy-ca.crt".into(),
+                named("ca.crt"),
+                Some(named("proxy-ca.crt"))
+            )
+        );
+        let without = CONFIG.replace(
+            "CA_CERTIFICATE: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==",
+            "X: 1",
+        );
+        assert_eq!(
+            import(&without),
+            (
+                "proxy-ca.crt".into(),
+                named("proxy-ca.crt"),
+                Some(named("proxy-ca.crt"))
+            )
+        );
+        let direct = format!("{CONFIG}TKG_HTTP_PROXY_ENABLED: false\n");
+        assert_eq!(import(&direct), ("ca.crt".into(), named("ca.crt"), None));
     }
 
     #[test]
