@@ -297,6 +297,27 @@ fn objects_of_each_platform_keep_what_people_wrote() {
     }
 }
 
+/// A cluster of TKG 1 has no `ClusterClass`: Cluster API refuses a topology without one.
+#[test]
+fn only_clusters_with_a_topology_get_its_variables() {
+    let place = corp();
+    let merged = |topology: &str| {
+        let cluster = "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {name: blue}\n\
+                       spec:\n  paused: false\n";
+        place.write("mine.yaml", format!("{cluster}{topology}---\n{VSPHERE}"));
+        into(&place, 0, &["tkg"]);
+        documents(&place.read("mine.yaml")).remove(0)["spec"]["topology"].clone()
+    };
+    assert!(merged("").is_null());
+    let topology = "  topology:\n    class: tkg-vsphere-default-v1.2.0\n    variables:\n    \
+                    - name: vcenter\n      value: {server: vcenter.test}\n";
+    let variables = merged(topology)["variables"].clone();
+    let names = variables.as_sequence().unwrap().iter();
+    let names: Vec<_> = names.map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["vcenter", "imageRepository", "proxy", "trust"]);
+    assert_eq!(variables[0]["value"]["server"], "vcenter.test");
+}
+
 #[test]
 fn names_folders_and_switches_are_replaced_only_with_replace() {
     let place = corp();

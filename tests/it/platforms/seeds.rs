@@ -61,6 +61,16 @@ fn tkg_has_every_value_of_the_page_on_its_proxy() {
     };
     let text = |text: &str| Value::from(text);
     is("cluster-config.yaml", "TKG_HTTP_PROXY_ENABLED", true.into());
+    let variables = "spec topology variables";
+    for (path, value) in [
+        ("0 name", "imageRepository"),
+        ("0 value host", "projects.registry.vmware.com/tkg"),
+        ("1 name", "proxy"),
+        ("1 value httpProxy", "http://asdf"),
+        ("1 value httpsProxy", "https://asdf2"),
+    ] {
+        is("cluster.yaml", &format!("{variables} {path}"), text(value));
+    }
     is("cluster-config.yaml", "TKG_HTTP_PROXY", text("http://asdf"));
     is(
         "cluster-config.yaml",
@@ -256,6 +266,14 @@ fn machines_of_tkg_trust_the_authorities_of_proxy_and_registry() {
     let both = format!("{CERTIFICATE}{other}");
     let variables = yaml(&place, "blue/cluster-config.yaml");
     assert_eq!(variables["TKG_PROXY_CA_CERT"], STANDARD.encode(&both));
+    let cluster = yaml(&place, "blue/cluster.yaml");
+    super::assert_published(&cluster, "cluster.yaml");
+    let trust = at(
+        &cluster,
+        "spec topology variables 2 value additionalTrustedCAs",
+    );
+    let authority = format!("[{{name: proxy, data: {}}}]", STANDARD.encode(&both));
+    assert_eq!(*trust, serde_yaml::from_str::<Value>(&authority).unwrap());
     let machines = yaml(&place, "blue/kubeadm-config-template.yaml");
     let machines = at(&machines, "spec template spec");
     let files = machines["files"].as_sequence().unwrap();
@@ -266,6 +284,39 @@ fn machines_of_tkg_trust_the_authorities_of_proxy_and_registry() {
     let trust = "! which update-ca-certificates 2>/dev/null || (mv /etc/ssl/certs/tkg-custom-ca.pem \
                  /usr/local/share/ca-certificates/tkg-custom-ca.crt && update-ca-certificates)";
     assert!(commands.iter().any(|command| command == trust));
+}
+
+/// A `ClusterClass` reads `tlsCertificateValidation` only if there is an authority.
+#[test]
+fn a_cluster_class_of_tkg_skips_the_verification_of_the_registry() {
+    let variables = |ca: &str| {
+        let site = format!("registry: {{address: r.test, skipVerify: true{ca}}}\n");
+        let place = place(&site, &["projects.registry.vmware.com/tkg/pause:3.9"]);
+        place.write("ca.crt", CERTIFICATE);
+        render(&place, &["tkg", "--set", "cluster=blue"]);
+        let cluster = yaml(&place, "cluster.yaml");
+        super::assert_published(&cluster, "cluster.yaml");
+        cluster["spec"]["topology"]["variables"].clone()
+    };
+    let repository =
+        "{name: imageRepository, value: {host: r.test/tkg, tlsCertificateValidation: false}}";
+    for (ca, other) in [
+        (
+            "",
+            "{name: additionalImageRegistries, value: [{host: r.test, skipTlsVerify: true}]}"
+                .to_owned(),
+        ),
+        (
+            ", ca: ca.crt",
+            format!(
+                "{{name: trust, value: {{additionalTrustedCAs: [{{name: imageRepository, data: {}}}]}}}}",
+                STANDARD.encode(CERTIFICATE)
+            ),
+        ),
+    ] {
+        let expected: Value = serde_yaml::from_str(&format!("[{repository}, {other}]")).unwrap();
+        assert_eq!(variables(ca), expected, "{ca}");
+    }
 }
 
 #[test]

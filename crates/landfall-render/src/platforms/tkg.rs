@@ -2,8 +2,8 @@
 
 use super::systemd::{DropInForm, drop_in};
 use crate::kubernetes_objects::{
-    document, kubeadm_config_template, kubeadm_control_plane, map, metadata, node_file, optional,
-    secret, some_map, texts,
+    document, kubeadm_config_template, kubeadm_control_plane, map, metadata, node_file, object,
+    optional, secret, some_map, texts,
 };
 use crate::platform::{
     CLUSTER, NAMESPACE, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, wrong_value,
@@ -24,9 +24,9 @@ pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
     about: "TKG: the variables of a cluster's configuration, and the objects that TKG \
             makes from them",
     details: "cluster-config.yaml is the input of TKG for new clusters. The other files \
-              are what TKG makes from it, for existing clusters: the machines' files and \
-              commands, and the Secrets of CPI, CSI, kapp-controller and the configuration \
-              itself.",
+              are what TKG makes from it, for existing clusters: the variables of a cluster \
+              of TKG 2 (cluster.yaml), or the machines' files and commands of older ones, \
+              and the Secrets of CPI, CSI, kapp-controller and the configuration itself.",
     settings: &[CLUSTER, NAMESPACE, SOURCE],
     consumer: Some(Consumer::Tkg),
     works_without_lock: true,
@@ -56,6 +56,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let variables = variables(repository, proxy.as_ref(), behind_proxy);
     let secret = proxy.as_ref().is_some_and(|proxy| proxy.has_account);
     let file = |name: &str, text: String| RenderedFile::new(name, text).secret(secret);
+    let topology = topology(repository, proxy.as_ref(), behind_proxy);
     let machines = ClusterMachines::of(request, repository, proxy.as_ref(), behind_proxy)?;
     let mut files = vec![
         file("cluster-config.yaml", lines(&variables)),
@@ -72,6 +73,12 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
             document(&machines.workers(&names)),
         ),
     ];
+    // a cluster without a topology, as in TKG 1, must not get one
+    let is_old =
+        |object: &Value| object["kind"] == "Cluster" && object["spec"]["topology"].is_null();
+    if !request.existing.iter().any(is_old) {
+        files.push(file("cluster.yaml", document(&names.cluster_of(topology))));
+    }
     if let Some(proxy) = &proxy {
         files.extend([
             file(
@@ -157,6 +164,59 @@ fn variables(
     variables
 }
 
+/// Returns the variables of TKG's `ClusterClass`, as TKG sets them
+/// (`config_variable_association.star` of tanzu-framework). Since TKG 2, Cluster API makes the
+/// objects of machines from them, and undoes other changes of these objects.
+fn topology(
+    repository: Option<&TkgRepository>,
+    proxy: Option<&PodProxy>,
+    behind_proxy: Option<&str>,
+) -> Value {
+    let own = repository.filter(|repository| !repository.ca.is_empty());
+    let trusted = match (behind_proxy, own) {
+        (Some(pem), _) => Some(("proxy", pem)),
+        (None, Some(repository)) => Some(("imageRepository", &*repository.ca)),
+        (None, None) => None,
+    };
+    let mut variables = Vec::new();
+    let mut add =
+        |name: &str, value| variables.push(map([("name", name.into()), ("value", value)]));
+    if let Some(repository) = repository {
+        let validation = repository.skip_verify.then_some(false);
+        add(
+            "imageRepository",
+            map([
+                ("host", repository.name.as_str().into()),
+                ("tlsCertificateValidation", optional(validation)),
+            ]),
+        );
+        // without an authority, tlsCertificateValidation has no effect on containerd
+        if repository.skip_verify && trusted.is_none() {
+            let registry = map([
+                ("host", repository.host().into()),
+                ("skipTlsVerify", true.into()),
+            ]);
+            add("additionalImageRegistries", vec![registry].into());
+        }
+    }
+    if let Some(proxy) = proxy {
+        add(
+            "proxy",
+            map([
+                ("httpProxy", proxy.http.as_str().into()),
+                ("httpsProxy", proxy.https.as_str().into()),
+                ("noProxy", texts(proxy.no_proxy.split(','))),
+            ]),
+        );
+    }
+    if let Some((name, pem)) = trusted {
+        let authority = map([("name", name.into()), ("data", STANDARD.encode(pem).into())]);
+        let trust = map([("additionalTrustedCAs", vec![authority].into())]);
+        add("trust", trust);
+    }
+    map([("variables", variables.into())])
+}
+
 /// Formats the variables as a file.
 fn lines(variables: &[TopologyVariable]) -> String {
     variables
@@ -213,6 +273,18 @@ pub(super) const SOURCE: PlatformSetting = PlatformSetting::new(
 pub(super) struct ClusterNames<'n> {
     pub(super) cluster: &'n str,
     pub(super) namespace: &'n str,
+}
+
+impl ClusterNames<'_> {
+    /// Returns the `Cluster` of Cluster API with this topology.
+    fn cluster_of(&self, topology: Value) -> Value {
+        object(
+            "cluster.x-k8s.io/v1beta1",
+            "Cluster",
+            metadata(self.cluster, Some(self.namespace)),
+            ("spec", map([("topology", topology)])),
+        )
+    }
 }
 
 /// The repository from which TKG pulls its images.
