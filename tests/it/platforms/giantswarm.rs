@@ -1,6 +1,8 @@
-//! The App of Giant Swarm: a complete one, or fields that are merged into the user's App.
+//! The App of Giant Swarm: a complete one, or fields that are merged into the user's App; and the
+//! values of the chart that makes a cluster.
 
 use super::seeds::{at, render, shipped, yaml};
+use super::{files, place, refused};
 use serde_yaml::Value;
 
 #[test]
@@ -82,4 +84,30 @@ fn complete_and_merged_apps_have_the_same_configuration() {
             "{printed}"
         );
     }
+}
+
+/// The chart writes the files of machines, and Helm undoes changes of its objects.
+#[test]
+fn the_chart_of_a_cluster_gets_the_mirrors_without_a_proxy_too() {
+    let site = "registry: {address: \"172.20.0.2:5000\", plainHTTP: true, paths: {quay.io: quay}}\n\
+                consumers: [giantswarm]\nclusters: [{name: blue, namespace: n}]\n";
+    let images = ["docker.io/library/nginx:1.27", "quay.io/team/app:v1"];
+    let filled = place(site, &images);
+    let printed = filled.ok(&["render", "giantswarm", "--site", "site.yaml", "-o", "out"]);
+    assert!(
+        printed.contains("containerd pulls it from upstream"),
+        "{printed}"
+    );
+    assert_eq!(files(&filled.path("out")).len(), 1);
+    let expected = "global: {components: {containerd: {containerRegistries: {\
+        docker.io: [{endpoint: \"172.20.0.2:5000\", insecure: true}], \
+        quay.io: [{endpoint: \"172.20.0.2:5000/v2/quay\", insecure: true, overridePath: true}], \
+        \"172.20.0.2:5000\": [{endpoint: \"172.20.0.2:5000\", insecure: true}]}}}}\n";
+    let expected: Value = serde_yaml::from_str(expected).unwrap();
+    assert_eq!(yaml(&filled, "blue/cluster-chart-values.yaml"), expected);
+    // there is nothing to configure
+    let set = ["--set", "cluster=a", "--set", "namespace=b"];
+    let empty = place("registry: {address: r.test}\n", &[]);
+    let printed = refused(&empty, 2, &[&["giantswarm"], &set[..]].concat());
+    assert!(printed.contains("the site has no proxy"), "{printed}");
 }

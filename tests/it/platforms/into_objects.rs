@@ -553,7 +553,7 @@ fn objects_of_several_clusters_get_the_values_of_their_own_cluster() {
     place.write("mine.yaml", &old);
     let printed = into(&place, 0, &["giantswarm"]);
     assert!(
-        printed.contains("the file has no counterpart of 16 of the 18 rendered documents"),
+        printed.contains("the file has no counterpart of 20 of the 22 rendered documents"),
         "{printed}"
     );
     assert_eq!(printed.matches("counterpart").count(), 1, "{printed}");

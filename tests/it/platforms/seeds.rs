@@ -405,6 +405,11 @@ fn giant_swarm_has_every_value_of_the_page_on_its_proxy() {
         Value::from("/etc/systemd/system/kubelet.service.d/http-proxy.conf")
     );
 
+    let chart = yaml(&place, "mycluster/cluster-chart-values.yaml");
+    let proxy = at(&chart, "global connectivity proxy");
+    assert_eq!(proxy["enabled"], Value::from(true));
+    assert_eq!([&proxy["httpProxy"], &proxy["httpsProxy"]], [&url, &url]);
+    assert_eq!(set(&proxy["noProxy"]), composed);
     let kyverno = yaml(
         &place,
         "mycluster/bootstrap/kyverno-policies-connectivity.yaml",

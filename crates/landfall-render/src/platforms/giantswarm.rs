@@ -1,15 +1,18 @@
-//! `giantswarm`: the proxy of Giant Swarm clusters, for cluster-apps-operator, charts and machines.
+//! `giantswarm`: the proxy of Giant Swarm clusters, for cluster-apps-operator, charts and machines,
+//! and the mirrors of their machines.
 
 use super::capi::file_from;
+use super::containerd::{mirror_url, other_accounts};
 use super::systemd::{DropInForm, drop_in};
-use crate::kubernetes_objects::{document, map, metadata, object, secret};
+use crate::kubernetes_objects::{document, map, metadata, object, optional, secret, some_map};
+use crate::node_registry::{NodeRegistry, host_mirrors};
 use crate::platform::{
-    CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting, RenderPlatform, RenderRequest,
-    RenderedConfig,
+    BasicCredentials, CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting, RenderPlatform,
+    RenderRequest, RenderedConfig,
 };
 use crate::proxy::{NoProxyDialect, PATCHES, PodProxy, env, static_pod_patches};
 use crate::rendered_file::{RenderedFile, quoted_string};
-use landfall_model::Failure;
+use landfall_model::{Consumer, Failure, without_scheme};
 use serde_yaml::{Mapping, Value};
 
 const APP: PlatformSetting = PlatformSetting::new(
@@ -33,10 +36,10 @@ const TARGET_NAMESPACE: PlatformSetting = PlatformSetting::new(
 
 pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
     name: "giantswarm",
-    about: "Giant Swarm: the proxy for cluster-apps-operator, a cluster's apps, its \
-            machines, and the bootstrap",
-    details: "The drop-ins and the pods get the same NO_PROXY. `landfall render \
-              containerd` writes the files for mirrors on nodes.",
+    about: "Giant Swarm: the values of a cluster's chart, and the proxy for \
+            cluster-apps-operator, apps, machines, and the bootstrap",
+    details: "The drop-ins and the pods get the same NO_PROXY. The values of the chart \
+              have the registry as the mirror of each host in the lock.",
     settings: &[
         CLUSTER,
         NAMESPACE,
@@ -46,19 +49,28 @@ pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
         VERSION,
         TARGET_NAMESPACE,
     ],
-    reads_lock: false,
+    consumer: Some(Consumer::Giantswarm),
     needs_registry: false,
+    works_without_lock: true,
+    has_proxy_part: true,
     ..RenderPlatform::new(render)
 };
 
 fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-    let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? else {
-        return Err(Failure::usage(
-            "the site has no proxy; add proxy.http and proxy.https to it",
-        ));
-    };
     let cluster = request.settings.need(CLUSTER.key)?;
     let namespace = request.settings.need(NAMESPACE.key)?;
+    let mut notes = Vec::new();
+    let proxy = PodProxy::of(request, NoProxyDialect::Bare)?;
+    let chart_files = cluster_chart(request, [cluster, namespace], proxy.as_ref(), &mut notes)?;
+    let Some(proxy) = proxy else {
+        if chart_files.is_empty() {
+            return Err(Failure::usage(
+                "the site has no proxy, and there are no images for a registry to mirror; add \
+                 proxy.http and proxy.https to the site, or name a lock with --lock",
+            ));
+        }
+        return Ok(RenderedConfig::of_files(chart_files, notes));
+    };
     let values_name = format!("{cluster}-cluster-values");
     // this drop-in contains the NO_PROXY of the cluster; the drop-in that
     // cluster-apps-operator writes contains only the NO_PROXY of the installation
@@ -144,11 +156,118 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         "kubeadm-config-spec.yaml",
         document(&machines),
     ));
-    let notes = proxy.percent_note("cluster-apps-operator");
-    Ok(RenderedConfig::of_files(
-        written,
-        notes.into_iter().collect(),
-    ))
+    written.extend(chart_files);
+    notes.extend(proxy.percent_note("cluster-apps-operator"));
+    Ok(RenderedConfig::of_files(written, notes))
+}
+
+/// Returns the values of `cluster-PROVIDER`, the chart that makes a cluster: the proxy, and the
+/// registry as the mirror of the hosts in the lock. A Secret has the authority of the registry.
+/// Returns no file if the site has neither a proxy nor images at a registry.
+fn cluster_chart(
+    request: &RenderRequest<'_>,
+    [cluster, namespace]: [&str; 2],
+    proxy: Option<&PodProxy>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<RenderedFile>, Failure> {
+    let mut files = Vec::new();
+    let mut has_account = proxy.is_some_and(|proxy| proxy.has_account);
+    let mut registries = Value::Null;
+    let mut machine_files = Value::Null;
+    if request.target.is_some() && request.images().next().is_some() {
+        let registry = request.registry()?;
+        registries = container_registries(request, &registry, &mut has_account)?;
+        if let Some(ca) = registry.ca.as_ref().filter(|_| !registry.is_insecure()) {
+            let name = format!("{cluster}-registry-ca");
+            let object = secret(
+                metadata(&name, Some(namespace)),
+                None,
+                [("ca.pem", ca.as_str())],
+            );
+            files.push(RenderedFile::new("registry-ca.yaml", document(&object)));
+            // containerd is written in Go, which reads all files of this folder
+            let path = "etc/ssl/certs/landfall-registry.pem";
+            machine_files = vec![file_from(path, 0o644, &name, "ca.pem")].into();
+        }
+        if !request.upstream_fallback() {
+            notes.push(
+                "if the mirrors lack an image, containerd pulls it from upstream, and the chart \
+                 of the cluster cannot turn that off"
+                    .into(),
+            );
+        }
+        if registry.plain_http && registry.has_any_account() {
+            notes.push(
+                "the chart of the cluster writes the account of a registry for https only, so \
+                 containerd pulls without it over plain http"
+                    .into(),
+            );
+        }
+        notes.extend(registry.client_note("the chart of the cluster"));
+        notes.extend(other_accounts(request, &registry, true)?);
+    }
+    let proxy = proxy.map(|proxy| {
+        map([
+            ("enabled", true.into()),
+            ("httpProxy", proxy.http.as_str().into()),
+            ("httpsProxy", proxy.https.as_str().into()),
+            ("noProxy", proxy.no_proxy.as_str().into()),
+        ])
+    });
+    if proxy.is_none() && registries.is_null() {
+        return Ok(files);
+    }
+    let containerd = some_map([("containerRegistries", registries)]);
+    let global = map([
+        ("connectivity", some_map([("proxy", optional(proxy))])),
+        ("components", some_map([("containerd", containerd)])),
+    ]);
+    let advanced = some_map([("files", machine_files)]);
+    let internal = some_map([("advancedConfiguration", advanced)]);
+    let values = map([
+        ("global", global),
+        ("cluster", some_map([("internal", internal)])),
+    ]);
+    let file = RenderedFile::new("cluster-chart-values.yaml", document(&values));
+    files.push(file.secret(has_account));
+    Ok(files)
+}
+
+/// Returns the mirrors of each host. Sets `has_account` if one of them has an account.
+fn container_registries(
+    request: &RenderRequest<'_>,
+    registry: &NodeRegistry<'_>,
+    has_account: &mut bool,
+) -> Result<Value, Failure> {
+    let mut hosts = Mapping::new();
+    for (host, mirrors) in host_mirrors(request)? {
+        // the chart names the upstream of every host, and this is the name of no host
+        if host == "_default" {
+            continue;
+        }
+        let mut endpoints = Vec::new();
+        for mirror in &mirrors {
+            let account = registry.account(&mirror.repository)?;
+            *has_account |= account.is_some();
+            let account = account.map(|BasicCredentials { username, password }| {
+                map([("username", username.into()), ("password", password.into())])
+            });
+            let url = mirror_url(mirror, registry);
+            let set = |is_set: bool| optional(is_set.then_some(true));
+            endpoints.push(map([
+                ("endpoint", without_scheme(&url).into()),
+                ("insecure", set(registry.plain_http)),
+                ("overridePath", set(!mirror.prefix.is_empty())),
+                (
+                    "skipVerify",
+                    set(registry.skip_verify && !registry.plain_http),
+                ),
+                ("credentials", optional(account)),
+            ]));
+        }
+        hosts.insert(host.into(), endpoints.into());
+    }
+    Ok(hosts.into())
 }
 
 /// Returns the key in a Secret for the patch at `path`: its file name. A key must not contain `+`.
