@@ -29,6 +29,7 @@ const OLD_SIGNATURES: [u32; 2] = [1002, 1005];
 /// Tag in the main header: the digest of the payload as it is stored, in hex.
 const PAYLOAD_DIGEST: u32 = 5092;
 /// Tag in the main header: the algorithm of the payload digest; 8 is SHA-256, and 10 is SHA-512.
+/// Packages in the format of RPM 6 lack it, since theirs is always SHA-256.
 const PAYLOAD_DIGEST_KIND: u32 = 5093;
 /// Tags in the main header: the identity of the package.
 const NAME: u32 = 1000;
@@ -216,7 +217,7 @@ impl RpmHeader {
     /// Compares the rest of the package with the digest of the payload in the header.
     fn check_payload(&self, mut payload: impl Read) -> Result<(), Failure> {
         let algorithm = match self.number(PAYLOAD_DIGEST_KIND) {
-            Some(8) => Algorithm::Sha256,
+            Some(8) | None => Algorithm::Sha256,
             Some(10) => Algorithm::Sha512,
             _ => return Err(no_payload_digest()),
         };
@@ -291,6 +292,36 @@ mod tests {
         }
         let error = verified(&file("unsigned.rpm"), "key.asc").unwrap_err();
         assert_eq!(error.message, NOT_SIGNED);
+    }
+
+    /// RPM 6 writes no algorithm of the payload digest into packages of its own format.
+    #[test]
+    fn a_payload_digest_without_an_algorithm_is_sha256() {
+        let header = |entries: &[[u32; 4]], data: &[u8]| {
+            let mut bytes = HEADER_MAGIC.to_vec();
+            bytes.extend((entries.len() as u32).to_be_bytes());
+            bytes.extend((data.len() as u32).to_be_bytes());
+            for number in entries.iter().flatten() {
+                bytes.extend(number.to_be_bytes());
+            }
+            bytes.extend(data);
+            RpmHeader::read(&mut bytes.as_slice(), &Limits::default()).unwrap()
+        };
+        let digest = digest_of(&mut b"payload".as_slice(), Algorithm::Sha256).unwrap();
+        let data = format!("{}\0", digest.hex()).into_bytes();
+        let alone = header(&[[PAYLOAD_DIGEST, 8, 0, 1]], &data);
+        alone.check_payload(b"payload".as_slice()).unwrap();
+        let error = alone.check_payload(b"other".as_slice()).unwrap_err();
+        assert_eq!(error.message, OTHER_PAYLOAD);
+        // MD5 has the number 1
+        let weak = header(
+            &[[PAYLOAD_DIGEST, 8, 4, 1], [PAYLOAD_DIGEST_KIND, 4, 0, 1]],
+            &[[0, 0, 0, 1_u8].as_slice(), data.as_slice()].concat(),
+        );
+        let error = weak.check_payload(b"payload".as_slice()).unwrap_err();
+        assert_eq!(error, no_payload_digest());
+        let none = header(&[], b"").check_payload(b"payload".as_slice());
+        assert_eq!(none, Err(no_payload_digest()));
     }
 
     /// The signature and the payload digest cover every byte after the signature header. They do
