@@ -11,7 +11,8 @@ use pgp::composed::{
     ArmorOptions, CleartextSignedMessage, Deserializable, DetachedSignature, SignedPublicKey,
 };
 use pgp::crypto::hash::HashAlgorithm;
-use pgp::packet::Signature;
+use pgp::packet::{PacketHeader, Signature};
+use pgp::types::{PacketLength, Tag};
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read};
@@ -59,6 +60,7 @@ impl OpenPgpKeys {
         let mut keys: Vec<SignedPublicKey> = Vec::new();
         for block in blocks {
             let packets = packet_bytes::<SignedPublicKey>(block).ok_or_else(no_key)?;
+            let packets = without_trust(&packets);
             let parsed = SignedPublicKey::from_bytes_many(&*packets).map_err(|_| no_key())?;
             for key in parsed {
                 keys.push(key.map_err(|_| no_key())?);
@@ -239,6 +241,28 @@ pub(super) fn packet_bytes<T: Deserializable>(bytes: &[u8]) -> Option<Cow<'_, [u
     let mut packets = Vec::new();
     armor.read_to_end(&mut packets).ok()?;
     Some(Cow::Owned(packets))
+}
+
+/// Returns `packets` without trust packets. gpg writes one after each packet of a keyring such as
+/// `/etc/apt/trusted.gpg`, and others ignore them (RFC 9580, section 5.10). The `pgp` crate would
+/// end a key at the first one.
+fn without_trust(packets: &[u8]) -> Vec<u8> {
+    let mut kept = Vec::with_capacity(packets.len());
+    let mut rest = packets;
+    while !rest.is_empty() {
+        let mut body = rest;
+        let header = PacketHeader::try_from_reader(&mut body).ok();
+        // without a length, the parser decides about all that follows
+        let after = match header.map(|header| header.packet_length()) {
+            Some(PacketLength::Fixed(length)) => body.get(length as usize..).unwrap_or_default(),
+            _ => &[],
+        };
+        if header.is_none_or(|header| header.tag() != Tag::Trust) {
+            kept.extend_from_slice(&rest[..rest.len() - after.len()]);
+        }
+        rest = after;
+    }
+    kept
 }
 
 /// Whether the armored block at the start of `armored` has a correct checksum or none, as gpgv

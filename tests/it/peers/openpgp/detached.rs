@@ -224,6 +224,13 @@ fn of_subkeys(place: &Place) -> Vec<Case> {
         &ended.public(),
         &new,
     ));
+    // gpg writes a trust packet after each packet of this form
+    all.push(Case::new(
+        "by the second subkey, in a keyring of gpg",
+        true,
+        &ended.keyring(),
+        &new,
+    ));
     let primary = Key::new(place, "sub-primary", "ed25519", "cert", "20d");
     primary.subkey(90, "ed25519", "sign", "never");
     all.push(case(

@@ -122,6 +122,20 @@ impl Key {
         self.gpg(0, &["--export", &self.fingerprint])
     }
 
+    /// The public key in a keyring of the form that gpg had before keyboxes.
+    pub fn keyring(&self) -> Vec<u8> {
+        let exported = self.home.join("exported");
+        std::fs::write(&exported, self.public()).unwrap();
+        let ring = self.home.join("ring.gpg");
+        let name = format!("gnupg-ring:{}", ring.display());
+        let file = exported.to_str().unwrap();
+        self.gpg(
+            0,
+            &["--no-default-keyring", "--keyring", &name, "--import", file],
+        );
+        std::fs::read(ring).unwrap()
+    }
+
     pub fn secret(&self) -> Vec<u8> {
         self.gpg(0, &["--export-secret-keys"])
     }
