@@ -59,6 +59,36 @@ fn servers_that_speak_only_version_0_give_the_same_locks() {
 }
 
 #[test]
+fn servers_of_version_0_send_only_what_the_store_lacks() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let repository = sample(&server);
+    server.set(GitServerBehavior {
+        only_version_0: true,
+        ..GitServerBehavior::default()
+    });
+    let place = Place::new();
+    let url = server.url("team/platform.git");
+    place.write("m.yaml", manifest(&url, "refs: [main, v1.0]"));
+    let lock = || {
+        let report = place.json(0, &["lock", "-f", "m.yaml", "--refresh"]);
+        report["hosts"][0]["bytes"].as_u64().unwrap()
+    };
+    let whole = lock();
+    server.import(&repository, &history("main", 100, 1));
+    let new = lock();
+    assert!(3 * new < whole, "{new} of {whole} bytes");
+    // upstream no longer has the locked commit
+    server.git(&repository, &["update-ref", "refs/heads/main", "main~3"]);
+    server.git(&repository, &["reflog", "expire", "--expire=now", "--all"]);
+    server.git(&repository, &["gc", "-q", "--prune=now"]);
+    server.import(&repository, &history("main", 200, 1));
+    lock();
+    place.ok(&["pull"]);
+}
+
+#[test]
 fn a_shallow_upstream_needs_a_depth() {
     let Some(server) = GitServer::new() else {
         return;

@@ -26,8 +26,7 @@ impl Advertisement {
     }
 
     /// The request for a pack with all objects that are reachable from `wants` but not from
-    /// `haves`. In version 0, the pack also contains those of `haves`. If `depth` is given, only
-    /// the last `depth` commits of each history are requested.
+    /// `haves`. If `depth` is given, only the last `depth` commits of each history are requested.
     ///
     /// # Errors
     /// If the server does not support such a request.
@@ -68,6 +67,9 @@ impl Advertisement {
             push_text(&mut request, &format!("deepen {depth}"));
         }
         push_flush(&mut request);
+        for id in haves {
+            push_text(&mut request, &format!("have {id}"));
+        }
         // no negotiation: the server sends the pack at once
         push_text(&mut request, "done");
         Ok(request)
@@ -321,26 +323,40 @@ mod tests {
             String::from_utf8(request).unwrap(),
             format!(
                 "0054want {ID} multi_ack side-band-64k ofs-delta\n0032want {ID}\n\
-                 000ddeepen 3\n00000009done\n"
+                 000ddeepen 3\n00000032have {ID}\n0009done\n"
             )
         );
         assert!(of("multi_ack").fetch_request(&[id], &[], None).is_err());
         assert!(of("side-band").fetch_request(&[id], &[], Some(1)).is_err());
-        let mut answer = Vec::new();
-        push_text(&mut answer, &format!("shallow {ID}"));
-        push_flush(&mut answer);
-        push_text(&mut answer, "NAK");
-        push_data(&mut answer, b"\x02Counting objects");
-        push_data(&mut answer, b"\x01PACK");
-        push_flush(&mut answer);
-        for size in [1, 7, 1000] {
-            let mut stream = offered.pack_stream();
-            let mut pack = Vec::new();
-            for piece in answer.chunks(size) {
-                stream.push(piece, &mut pack).unwrap();
+        // the last one ends the acknowledgements
+        let common = format!("ACK {ID} common");
+        let ready = format!("ACK {ID} ready");
+        let continued = format!("ACK {ID} continue");
+        let last = format!("ACK {ID}");
+        for acknowledgements in [
+            &["NAK"][..],
+            &[common.as_str(), ready.as_str(), last.as_str()],
+            &[continued.as_str(), last.as_str()],
+            &[last.as_str()],
+        ] {
+            let mut answer = Vec::new();
+            push_text(&mut answer, &format!("shallow {ID}"));
+            push_flush(&mut answer);
+            for line in acknowledgements {
+                push_text(&mut answer, line);
             }
-            stream.finish().unwrap();
-            assert_eq!(pack, b"PACK");
+            push_data(&mut answer, b"\x02Counting objects");
+            push_data(&mut answer, b"\x01PACK");
+            push_flush(&mut answer);
+            for size in [1, 7, 1000] {
+                let mut stream = offered.pack_stream();
+                let mut pack = Vec::new();
+                for piece in answer.chunks(size) {
+                    stream.push(piece, &mut pack).unwrap();
+                }
+                stream.finish().unwrap();
+                assert_eq!(pack, b"PACK", "{acknowledgements:?}");
+            }
         }
         let mut pack = Vec::new();
         assert!(

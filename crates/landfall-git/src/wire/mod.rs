@@ -237,8 +237,12 @@ impl PackStreamState {
             },
             (PackStreamState::Acknowledgement, packet) => match packet.line() {
                 Some("NAK") => *self = PackStreamState::Pack,
+                // only the last one ends with the object; others add `common`, `continue`, `ready`
+                Some(line) if line.starts_with("ACK ") && line.rfind(' ') == Some(3) => {
+                    *self = PackStreamState::Pack;
+                }
                 // the list of commits whose parents are not sent, and its end
-                Some(line) if line.starts_with("shallow ") => {}
+                Some(line) if line.starts_with("ACK ") || line.starts_with("shallow ") => {}
                 None if packet == Packet::Flush => {}
                 _ => return Err(GitError::Protocol("the answer has no pack".into())),
             },
