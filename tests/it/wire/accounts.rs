@@ -455,6 +455,80 @@ fn an_account_that_expires_during_a_run_is_not_retried_for_every_image() {
     assert!(tried <= 40, "presented {tried} times");
 }
 
+/// `registry` that challenges only requests of `/v2/`. Others are answered with `without_account`
+/// unless they have the account `u:p`, or a token for it if `by_token` is set.
+fn challenging_only_the_api(
+    registry: &Server,
+    by_token: bool,
+    without_account: impl Fn() -> ProxyAction + Send + Sync + 'static,
+) -> ReverseProxy {
+    ReverseProxy::new(&registry.address, move |request| {
+        let sent = request.header("authorization");
+        let account = basic("u:p");
+        let is_account = sent == Some(account.as_str());
+        if request.target.starts_with("/token") {
+            return if is_account {
+                good_token()
+            } else {
+                ProxyAction::status(401)
+            };
+        }
+        let is_accepted = if by_token {
+            sent == Some("Bearer good")
+        } else {
+            is_account
+        };
+        let host = request.header("host").unwrap();
+        match request.target.as_str() {
+            _ if is_accepted => ProxyAction::Pass,
+            "/v2/" if by_token => challenge(&format!(
+                "Bearer realm=\"http://{host}/token\",service=\"r\""
+            )),
+            "/v2/" => challenge("Basic realm=\"r\""),
+            _ => without_account(),
+        }
+    })
+}
+
+#[test]
+fn a_registry_may_challenge_only_requests_of_its_api() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let names: Vec<String> = (0..6).map(|n| format!("app{n}")).collect();
+    let registry = registry_with(&place, &names);
+    for (by_token, hidden) in [(false, 404), (false, 403), (true, 404), (true, 403)] {
+        let front = challenging_only_the_api(&registry, by_token, move || {
+            ProxyAction::refuse(hidden, "MANIFEST_UNKNOWN", "not here")
+        });
+        let host = &front.address;
+        images_of(&place, host, &names);
+        docker_config(&place, &json!({"auths": {host: auth("u:p")}}));
+        lock(&place, 0, host);
+        let requests = front.requests();
+        let unsigned = requests
+            .iter()
+            .filter(|request| request.header("authorization").is_none());
+        // one for the content, and the one that is challenged
+        assert_eq!(unsigned.count(), 2, "{by_token} {hidden}: {requests:#?}");
+    }
+    // the content is public, but not the API, and some tags are absent
+    for by_token in [false, true] {
+        let front = challenging_only_the_api(&registry, by_token, || ProxyAction::Pass);
+        let host = &front.address;
+        images_of(&place, host, &names);
+        docker_config(&place, &json!({"auths": {host: auth("old:pw")}}));
+        lock(&place, 0, host);
+        let old = basic("old:pw");
+        let requests = front.requests();
+        let tried = requests
+            .iter()
+            .filter(|request| request.header("authorization") == Some(old.as_str()));
+        assert_eq!(tried.count(), 1, "{by_token}: {requests:#?}");
+    }
+}
+
 #[test]
 fn a_missing_credential_helper_fails_only_hosts_that_require_an_account() {
     if !need(&["gzip"]) {

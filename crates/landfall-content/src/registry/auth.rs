@@ -6,7 +6,10 @@ use super::credential::{AccountState, Credential, CredentialLookup, RegistrySecr
 use super::keychain::Keychain;
 use super::session::RedirectTokens;
 use super::token_service::{Authorization, BearerToken, realm_url};
-use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose, Transport, redacted_url};
+use landfall_http::{
+    ErrorKind, HttpError, HttpRequest, HttpResponse, RequestPurpose, SlotClass, Transport,
+    redacted_url,
+};
 use landfall_model::locked;
 use reqwest::header::{AUTHORIZATION, HeaderMap, WWW_AUTHENTICATE};
 use reqwest::{Method, StatusCode};
@@ -204,6 +207,66 @@ impl Auth {
         }
     }
 
+    /// Returns the account to try after a request without an account was answered with 403 or 404:
+    /// some registries challenge only requests of `/v2/`, and hide private content from all others.
+    /// `None` if there is no account, or if it was tried in vain.
+    pub(super) async fn unasked_account(&self, scope: &TokenScope) -> Option<RequestAccount> {
+        let account = self.account(scope).await.ok()??;
+        let state = self.state(Some(&account));
+        // another request may have been challenged meanwhile
+        let is_open = !self.is_anonymous() || state.unasked.get() != Some(&false);
+        is_open.then_some(RequestAccount {
+            account: Some(account),
+            state,
+        })
+    }
+
+    /// Signs in with an account that no request was challenged for, once for each account.
+    pub(super) async fn sign_in_unasked(&self, scope: &TokenScope, signer: &RequestAccount) {
+        if self.is_anonymous() {
+            let accepted = &signer.state.unasked;
+            accepted
+                .get_or_init(|| self.is_accepted_by_api(scope, signer))
+                .await;
+        }
+    }
+
+    /// Whether the registry challenges a request of `/v2/`, and accepts the account of `signer`,
+    /// which all requests present from then on.
+    async fn is_accepted_by_api(&self, scope: &TokenScope, signer: &RequestAccount) -> bool {
+        let Some(response) = self.api_response(None).await else {
+            return false;
+        };
+        let (status, url) = (response.status, response.url.clone());
+        let challenge = Challenge::read(&response.headers);
+        response.discard().await;
+        if status != StatusCode::UNAUTHORIZED || url.origin() != self.base.origin() {
+            return false;
+        }
+        let scheme = match challenge {
+            Ok(Challenge::Basic) => {
+                let secret = signer.account.as_ref().map(|account| &account.secret);
+                match secret.and_then(RegistrySecret::basic_header) {
+                    Some(header) if !self.is_denied_everywhere(&header).await => AuthScheme::Basic,
+                    _ => return false,
+                }
+            }
+            Ok(Challenge::Bearer { realm, service, .. }) => {
+                let Ok(realm) = realm_url(&url, &realm) else {
+                    return false;
+                };
+                let token = self.token(scope, &realm, service.as_deref(), signer).await;
+                if token.is_err() {
+                    return false;
+                }
+                AuthScheme::Bearer { realm, service }
+            }
+            Err(_) => return false,
+        };
+        self.learn(scheme);
+        true
+    }
+
     /// Returns the error for a request that was denied again. `sent` is its `Authorization` header,
     /// `said` are the words of the response.
     /// Finds out whether the registry denies the account altogether or only for this scope.
@@ -232,18 +295,29 @@ impl Auth {
 
     /// Whether the registry denies `header` at `/v2/`, which every valid account may request.
     async fn is_denied_everywhere(&self, header: &str) -> bool {
-        let Ok(url) = self.base.join("/v2/") else {
-            return false;
-        };
-        let request = HttpRequest::new(Method::GET, url, RequestPurpose::Registry)
-            .header(AUTHORIZATION, header);
         // a network error proves nothing about the account
-        let Ok(response) = self.transport.send(&request).await else {
+        let Some(response) = self.api_response(Some(header)).await else {
             return false;
         };
         let refused = response.status == StatusCode::UNAUTHORIZED;
         response.discard().await;
         refused
+    }
+
+    /// Returns the response to a request of `/v2/` with this `Authorization` header; `None` if there
+    /// is no response.
+    async fn api_response(&self, header: Option<&str>) -> Option<HttpResponse> {
+        let url = self.base.join("/v2/").ok()?;
+        let request = HttpRequest {
+            // requests that wait for this one may hold all ordinary slots of the host
+            class: SlotClass::SignIn,
+            ..HttpRequest::new(Method::GET, url, RequestPurpose::Registry)
+        };
+        let request = match header {
+            Some(header) => request.header(AUTHORIZATION, header),
+            None => request,
+        };
+        self.transport.send(&request).await.ok()
     }
 
     /// Returns the error for a request that the registry denies.

@@ -199,6 +199,8 @@ pub(super) struct AccountState {
     /// the challenge and presents the account: several failed logins at once could lock the
     /// account.
     solo: Arc<tokio::sync::Mutex<()>>,
+    /// Whether the account was accepted when it was presented without a challenge to a request.
+    pub(super) unasked: tokio::sync::OnceCell<bool>,
     state: Mutex<AccountHistory>,
 }
 

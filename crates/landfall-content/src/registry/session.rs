@@ -179,6 +179,7 @@ impl RegistrySession {
             return self.transport.send(&request).await;
         }
         let (mut account, mut turn) = self.auth.enter(scope).await;
+        let mut may_sign_in_unasked = true;
         let mut challenges = 0;
         let mut denials = 0;
         let mut challenges_elsewhere = 0;
@@ -195,6 +196,22 @@ impl RegistrySession {
             };
             let response = self.transport.send(&HttpRequest { class, ..sent }).await?;
             let is_redirected = response.url.origin() != request.url.origin();
+            let is_hidden = may_sign_in_unasked
+                && signed.is_none()
+                && !is_redirected
+                && matches!(
+                    response.status,
+                    StatusCode::FORBIDDEN | StatusCode::NOT_FOUND
+                );
+            if is_hidden && let Some(signer) = self.auth.unasked_account(scope).await {
+                may_sign_in_unasked = false;
+                // it holds a slot of its host, which the sign-in may need
+                response.discard().await;
+                Box::pin(self.auth.sign_in_unasked(scope, &signer)).await;
+                drop(turn.take());
+                (account, turn) = self.auth.enter(scope).await;
+                continue;
+            }
             // a 401 from the target of a redirect says nothing about the account: this registry
             // accepted it
             if response.status != StatusCode::UNAUTHORIZED || is_redirected {
