@@ -609,3 +609,52 @@ fn a_missing_credential_helper_fails_only_hosts_that_require_an_account() {
     images_of(&place, &registry.address, &names);
     lock(&place, 0, &registry.address);
 }
+
+#[test]
+fn helpers_may_have_no_account_and_their_errors_are_shown() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let names = ["app".to_owned()];
+    let registry = registry_with(&place, &names);
+    let path = std::env::var("PATH").unwrap();
+    place.set("PATH", &format!("{}:{path}", place.path("bin").display()));
+    let helper = |script: &str| {
+        let script = format!("#!/bin/sh\n{script}\n");
+        let program = place.write("bin/docker-credential-test", script);
+        std::fs::set_permissions(
+            &program,
+            std::os::unix::fs::PermissionsExt::from_mode(0o755),
+        )
+        .unwrap();
+    };
+    docker_config(&place, &json!({"credsStore": "test"}));
+    let public = behind_realm(&registry, |request| match request.header("authorization") {
+        None => good_token(),
+        Some(_) => ProxyAction::status(401),
+    });
+    images_of(&place, &public.address, &names);
+    for script in [
+        r#"echo '{"ServerURL": "", "Username": "", "Secret": ""}'"#,
+        "echo '{}'",
+        "echo credentials not found in native keychain; exit 1",
+    ] {
+        helper(script);
+        lock(&place, 0, &public.address);
+    }
+    let private = behind_realm(&registry, |request| match request.header("authorization") {
+        Some(header) if header == basic("u:p") => good_token(),
+        _ => ProxyAction::status(401),
+    });
+    images_of(&place, &private.address, &names);
+    helper(r#"echo '{"username": "u", "secret": "p"}'"#);
+    lock(&place, 0, &private.address);
+    helper("echo 'ERROR: no account is active' >&2; echo ' run: login' >&2; exit 1");
+    let report = lock(&place, 1, &private.address);
+    let why = reasons(&report)[0];
+    assert!(
+        why.contains("ERROR: no account is active run: login"),
+        "{why}"
+    );
+}

@@ -9,8 +9,8 @@ use landfall_http::TlsProfile;
 use landfall_model::{Failure, canonical_host, from_json, null_as_default};
 use landfall_os::home_folder;
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::error::Category;
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -52,6 +52,20 @@ struct AuthEntry {
     identitytoken: Option<String>,
 }
 
+/// Returns the account. A user name and password that are both empty stand for none: helpers that
+/// are asked for every registry answer so, and templates leave such entries.
+fn user_and_password(user: &str, password: &str) -> Option<RegistrySecret> {
+    let is_empty = user.is_empty() && password.is_empty();
+    (!is_empty).then(|| RegistrySecret::Basic(user.into(), password.into()))
+}
+
+/// Returns the beginning of the output of a helper, in one line.
+fn first_words(output: &str) -> String {
+    const WORDS: usize = 60;
+    let words: Vec<&str> = output.split_whitespace().take(WORDS).collect();
+    words.join(" ")
+}
+
 /// Returns the name of a helper, if there is one. In docker, the helper "" means the file itself.
 fn helper_name(helper: Option<&String>) -> Option<String> {
     helper.filter(|helper| !helper.is_empty()).cloned()
@@ -80,10 +94,25 @@ impl AuthFile {
                 Failure::usage(format!("{name} is not a valid auth file: {why}"))
             })?,
         };
-        config.auths = with_normal_keys(config.auths, |entry| {
+        let is_empty = |entry: &Option<AuthEntry>| {
             let secret = entry.as_ref().map(AuthEntry::secret);
             matches!(secret, None | Some(Ok(None)))
-        });
+        };
+        let AuthConfig {
+            auths,
+            cred_helpers,
+            creds_store,
+        } = &config;
+        // `.dockercfg`, of which OpenShift and Kubernetes have secrets, is the map of entries itself
+        if auths.is_empty()
+            && cred_helpers.is_empty()
+            && creds_store.is_none()
+            && let Ok(entries) = from_json::<BTreeMap<_, _>>(text.as_bytes())
+        {
+            config.auths = entries;
+            config.auths.retain(|_, entry| !is_empty(entry));
+        }
+        config.auths = with_normal_keys(config.auths, is_empty);
         config.cred_helpers = with_normal_keys(config.cred_helpers, |helper| {
             helper_name(helper.as_ref()).is_none()
         });
@@ -182,7 +211,7 @@ impl AuthFile {
             .arg("get")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
             .map_err(failed)?;
@@ -193,28 +222,34 @@ impl AuthFile {
         let output = child.wait_with_output().await.map_err(failed)?;
         let text = String::from_utf8_lossy(&output.stdout);
         if !output.status.success() {
+            // helpers write their errors to stdout, but those of clouds write them to stderr
+            let errors = String::from_utf8_lossy(&output.stderr);
+            let mut outputs = [&text, &errors].into_iter().map(|text| text.trim());
+            let words = outputs.find(|words| !words.is_empty());
+            let words = words.map_or_else(|| output.status.to_string(), first_words);
             // helpers report a missing entry as a failure with this message
-            return if text.to_lowercase().contains("credentials not found") {
+            return if words.to_lowercase().contains("credentials not found") {
                 Ok(None)
             } else {
-                let words = text.trim();
                 Err(Failure::failed(format!(
                     "{program} failed for {key}: {words}"
                 )))
             };
         }
-        let answer: Value = from_json(text.as_bytes()).unwrap_or_default();
-        let secret = match (answer["Username"].as_str(), answer["Secret"].as_str()) {
-            // the user name of the helper protocol for an identity token
-            (Some("<token>"), Some(secret)) => RegistrySecret::Identity(secret.into()),
-            (Some(user), Some(secret)) => RegistrySecret::Basic(user.into(), secret.into()),
-            _ => {
-                return Err(Failure::failed(format!(
-                    "the output of {program} is invalid"
-                )));
-            }
+        let answer: Map<String, Value> = from_json(text.as_bytes())
+            .map_err(|_| Failure::failed(format!("the output of {program} is invalid")))?;
+        // docker ignores the case of the names
+        let member = |name: &str| {
+            let mut members = answer.iter();
+            let member = members.find(|(found, _)| found.eq_ignore_ascii_case(name));
+            member.and_then(|(_, value)| value.as_str()).unwrap_or("")
         };
-        Ok(Some(Credential {
+        let secret = match (member("Username"), member("Secret")) {
+            // the user name of the helper protocol for an identity token
+            ("<token>", secret) => Some(RegistrySecret::Identity(secret.into())),
+            (user, secret) => user_and_password(user, secret),
+        };
+        Ok(secret.map(|secret| Credential {
             secret,
             source: program,
         }))
@@ -248,19 +283,15 @@ impl AuthEntry {
         }
         let Some(auth) = self.auth.as_ref().filter(|auth| !auth.is_empty()) else {
             let account = self.username.as_ref().zip(self.password.as_ref());
-            return Ok(account
-                .map(|(user, password)| RegistrySecret::Basic(user.clone(), password.clone())));
+            return Ok(account.and_then(|(user, password)| user_and_password(user, password)));
         };
         // like docker and Kubernetes: `auth` wins, and may have the line breaks of `base64`
         let auth: String = auth.split_whitespace().collect();
         let decoded = BASE64.decode(auth).map_err(|_| "not base64")?;
         let decoded = String::from_utf8(decoded).map_err(|_| "not text")?;
         let (user, password) = decoded.split_once(':').ok_or("not user:password")?;
-        Ok(Some(RegistrySecret::Basic(
-            user.into(),
-            // docker's own parser trims these bytes as well
-            password.trim_end_matches('\0').into(),
-        )))
+        // docker's own parser trims these bytes as well
+        Ok(user_and_password(user, password.trim_end_matches('\0')))
     }
 }
 
@@ -372,6 +403,34 @@ mod tests {
                 error.contains("not a valid auth file") && error.contains("line 1"),
                 "{error}"
             );
+        }
+    }
+
+    #[tokio::test]
+    async fn an_empty_user_name_and_password_are_no_account() {
+        for entry in [r#"{"username": "", "password": ""}"#, r#"{"auth": "Og=="}"#] {
+            let text = format!(r#"{{"auths": {{"r.test": {entry}}}}}"#);
+            let file = AuthFile::parse("a.json", &text).unwrap();
+            let found = file.find("r.test", |key| key == "r.test").await;
+            assert_eq!(found.unwrap(), None, "{entry}");
+        }
+    }
+
+    #[test]
+    fn a_map_of_entries_is_an_auth_file() {
+        let keys = |text: &str| {
+            let file = AuthFile::parse("a.json", text).unwrap();
+            file.keys().cloned().collect::<Vec<_>>()
+        };
+        let entries = r#"{"https://r.test/v1/": {"auth": "dTpwdw==", "email": "a"}, "x.test": {}}"#;
+        assert_eq!(keys(entries), ["r.test"]);
+        for other in [
+            "{}",
+            r#"{"auths": {}}"#,
+            r#"{"HttpHeaders": {"User-Agent": "x"}, "proxies": {"default": {}}}"#,
+            r#"{"experimental": "enabled"}"#,
+        ] {
+            assert_eq!(keys(other), Vec::<String>::new(), "{other}");
         }
     }
 
