@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::future::{BoxFuture, Either};
 use futures_util::stream::{BoxStream, StreamExt};
 use landfall_model::locked;
-use reqwest::header::{HeaderMap, HeaderValue, LOCATION};
+use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION, TRANSFER_ENCODING};
 use reqwest::{Method, StatusCode};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::Poll;
@@ -144,6 +144,16 @@ impl HttpResponse {
     /// A header as text; `None` if it is missing or not text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The length of the body in bytes by `Content-Length`. `None` if the header is missing or
+    /// invalid, or if the body is sent in chunks, which overrides it (RFC 9112, 6.3).
+    pub fn content_length(&self) -> Option<u64> {
+        let coding = self.header(TRANSFER_ENCODING.as_str()).unwrap_or_default();
+        if coding.to_ascii_lowercase().contains("chunked") {
+            return None;
+        }
+        self.header(CONTENT_LENGTH.as_str())?.parse().ok()
     }
 
     /// Returns the `Location` of the response, with bytes that are not ASCII percent-encoded, as

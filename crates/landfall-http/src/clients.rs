@@ -43,6 +43,10 @@ impl Transport {
             // nginx sends values of several lines as they are configured, and clients must accept
             // them (RFC 9112, 5.2)
             .http1_allow_obsolete_multiline_headers_in_responses(true)
+            // some firewalls send cookies with control characters; like curl and browsers, landfall
+            // ignores lines that are no header, and reads names with a blank before the colon
+            .http1_ignore_invalid_headers_in_responses(true)
+            .http1_allow_spaces_after_header_name_in_responses(true)
             // reqwest would read the proxy variables itself; `ProxyRules` decides instead
             .no_proxy()
             .redirect(Policy::none())

@@ -17,6 +17,7 @@ use landfall_model::{keeping_https, redact_urls};
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap,
     HeaderName, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE,
+    SET_COOKIE,
 };
 use reqwest::{Method, StatusCode};
 use std::sync::Arc;
@@ -80,6 +81,7 @@ impl Transport {
     ) -> Result<HttpResponse, HttpError> {
         let mut hop = request.clone();
         let mut named_by = self.named_by(request).await;
+        let mut sets_cookies = false;
         for _ in 0..=self.limits().redirects {
             let response = self
                 .send_once(&hop, named_by.as_deref().map(NamedBy), attempt)
@@ -147,9 +149,14 @@ impl Transport {
                     .or_else(|| Some(host_port(&request.url)));
             }
             hop.url = target;
+            sets_cookies |= response.headers.contains_key(SET_COOKIE);
             response.discard().await;
         }
-        let words = format!("more than {} redirects", self.limits().redirects);
+        let mut words = format!("more than {} redirects", self.limits().redirects);
+        if sets_cookies {
+            words += ", which set cookies: perhaps the host, or a proxy, requires a sign-in by a \
+                      browser";
+        }
         Err(HttpError::new(ErrorKind::Invalid, words).at(&request.url))
     }
 
@@ -478,7 +485,15 @@ mod tests {
     use crate::transport::TransportConfig;
     use landfall_model::Limits;
     use std::io::{BufRead, BufReader, Write};
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
+
+    /// Reads a request and answers it with this status and headers, without a body.
+    fn answer(mut stream: &TcpStream, head: &str) {
+        let mut lines = BufReader::new(stream).lines();
+        while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
+        let end = "Content-Length: 0\r\nConnection: close\r\n\r\n";
+        write!(stream, "HTTP/1.1 {head}\r\n{end}").unwrap();
+    }
 
     /// The response if a server answers `first` with this `Location`, and then 200.
     async fn response_after(
@@ -491,11 +506,7 @@ mod tests {
         std::thread::spawn(move || {
             for status in [first, "200 OK"] {
                 let (stream, _) = listener.accept().unwrap();
-                let mut lines = BufReader::new(&stream).lines();
-                while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
-                let fields = "Content-Length: 0\r\nConnection: close";
-                let fields = format!("Location: {location}\r\n{fields}");
-                write!(&stream, "HTTP/1.1 {status}\r\n{fields}\r\n\r\n").unwrap();
+                answer(&stream, &format!("{status}\r\nLocation: {location}"));
             }
         });
         let transport = Transport::new(TransportConfig::direct(Limits::default()));
@@ -524,6 +535,42 @@ mod tests {
         let headers = "/next\r\nContent-Security-Policy: default-src 'self';\n  img-src *;\r\n\tx";
         let response = response_after(Method::GET, "302 Found", headers).await;
         assert_eq!(response.unwrap().status.as_u16(), 200);
+    }
+
+    #[tokio::test]
+    async fn endless_redirects_with_cookies_are_explained() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                answer(&stream.unwrap(), "307 x\r\nLocation: /\r\nSet-Cookie: a=b");
+            }
+        });
+        let transport = Transport::new(TransportConfig::direct(Limits::default()));
+        let request = HttpRequest::new(Method::GET, url.parse().unwrap(), RequestPurpose::File);
+        let error = transport.send(&request).await.err().unwrap().to_string();
+        assert!(error.contains("redirects, which set cookies"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn lines_that_are_no_header_are_ignored() {
+        for headers in [
+            "/next\r\nSet-Cookie: ___utmvaPR=dmo\u{1}OZPF; path=/",
+            "/next\r\nSet-Cookie: a=b; domain=\u{7f}w",
+            "/next\r\nX(y): z\r\nno colon",
+            "\r\nLocation : /next",
+        ] {
+            let response = response_after(Method::GET, "302 Found", headers).await;
+            assert_eq!(response.unwrap().status.as_u16(), 200, "{headers:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn chunks_override_the_content_length() {
+        for (location, length) in [("/x", Some(0)), ("/x\r\nTransfer-Encoding: Chunked", None)] {
+            let response = response_after(Method::GET, "200 OK", location).await;
+            assert_eq!(response.unwrap().content_length(), length, "{location}");
+        }
     }
 
     #[tokio::test]

@@ -335,10 +335,8 @@ impl HttpResponse {
     /// An HTML page in place of the content; a compressed part of the content, or a compression
     /// that landfall does not know.
     pub async fn content_stream(self, length: u64, what: &str) -> Result<ByteStream, HttpError> {
-        let announced = self
-            .header("content-length")
-            .and_then(|length| length.parse::<u64>().ok());
         // a body of the right length may be an HTML file that was requested; its digest decides
+        let announced = self.content_length();
         if announced == Some(length) {
             return Ok(self.stream());
         }

@@ -12,7 +12,7 @@ use landfall_http::{
     ErrorKind, HttpError, HttpRequest, HttpResponse, RequestPurpose, send_from_offset,
 };
 use landfall_model::{Descriptor, Digest, locked};
-use reqwest::header::{CONTENT_LENGTH, RANGE};
+use reqwest::header::RANGE;
 use reqwest::{Method, StatusCode};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -259,7 +259,9 @@ impl RegistrySession {
                 |status| matches!(status, StatusCode::OK | StatusCode::NOT_FOUND),
             )
             .await?;
-        let has_size = content_length(&response).is_none_or(|length| length == blob.size);
+        let has_size = response
+            .content_length()
+            .is_none_or(|length| length == blob.size);
         Ok(response.status == StatusCode::OK && !is_page_for_head(&response) && has_size)
     }
 
@@ -279,7 +281,7 @@ impl RegistrySession {
             response => response?,
         };
         match response.status {
-            StatusCode::OK if !is_page_for_head(&response) => Ok(content_length(&response)),
+            StatusCode::OK if !is_page_for_head(&response) => Ok(response.content_length()),
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
                 let error = self
                     .status_error(status, &scope, status.to_string(), Vec::new())
@@ -302,8 +304,4 @@ impl RegistrySession {
         let request = HttpRequest::new(Method::HEAD, url, RequestPurpose::Registry);
         self.send(request, scope).await
     }
-}
-
-fn content_length(response: &HttpResponse) -> Option<u64> {
-    response.header(CONTENT_LENGTH.as_str())?.parse().ok()
 }

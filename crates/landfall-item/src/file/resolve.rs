@@ -230,10 +230,7 @@ fn reported_size(response: &HttpResponse) -> Option<u64> {
     if response.compression_error("the file").is_some() {
         return None;
     }
-    response
-        .header("content-length")
-        .and_then(|length| length.parse().ok())
-        .filter(|size| *size > 0)
+    response.content_length().filter(|size| *size > 0)
 }
 
 /// Downloads the file into the store and hashes it meanwhile. Returns its SHA-256 and size.
@@ -264,9 +261,7 @@ async fn download_once(
             .hint("; add a `checksum` to the manifest so that the bytes can be verified")
             .into());
     }
-    let length: Option<u64> = response
-        .header("content-length")
-        .and_then(|length| length.parse().ok());
+    let length = response.content_length();
     let temporary = resolver
         .disk
         .temporary_file()
