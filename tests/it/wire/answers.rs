@@ -152,6 +152,32 @@ fn a_get_request_follows_if_a_file_server_fails_a_head_request() {
     place.json(0, &["pull", "--store", "s"]);
 }
 
+#[test]
+fn an_asset_of_a_private_release_is_requested_from_the_api_as_a_file() {
+    let place = Place::new();
+    let front = ReverseProxy::new("", |request| {
+        if request.header("authorization").is_none() {
+            ProxyAction::status(404)
+        } else if request.header("accept") == Some("application/octet-stream") {
+            ProxyAction::Bytes(b"tool".to_vec())
+        } else {
+            ProxyAction::Answer(200, Vec::new(), r#"{"name": "tool"}"#.into())
+        }
+    });
+    let host = &front.address;
+    place.write(
+        "home/.docker/config.json",
+        json!({"auths": {host: {"username": "x", "password": "token"}}}).to_string(),
+    );
+    let url = format!("http://{host}/repos/o/r/releases/assets/1234");
+    manifest(&place, &format!("files: [{{url: \"{url}\"}}]\n"));
+    let report = place.json(
+        0,
+        &["lock", "-f", "m.yaml", "--store", "s", "--plain-http", host],
+    );
+    assert_eq!(report["items"][0]["digest"], sha256(b"tool"), "{report:#}");
+}
+
 /// A path with a `+` is requested in two forms. The response to the first must not keep the only
 /// slot of the host.
 #[test]

@@ -58,7 +58,10 @@ async fn send_file_request(
     range: Option<&str>,
 ) -> Result<HttpResponse, HttpError> {
     let is_head = method == Method::HEAD;
-    let (request, fault) = request(sessions, method, url).await?;
+    let (mut request, fault) = request(sessions, method, url).await?;
+    if is_release_asset(url) {
+        request = request.header(ACCEPT, "application/octet-stream");
+    }
     if is_head {
         let request = HttpRequest {
             retried: false,
@@ -68,6 +71,18 @@ async fn send_file_request(
     }
     let request = request.optional_header(RANGE, range);
     send_with_account(sessions, &request, fault.as_ref()).await
+}
+
+/// Whether `url` is that of an asset of a release in the API of GitHub, which returns a description
+/// of the asset unless the request accepts only the file. Assets of private repositories have no
+/// other URL at which an account is accepted.
+fn is_release_asset(url: &str) -> bool {
+    let path = url.split(['?', '#']).next().unwrap_or(url);
+    path.rsplit_once("/releases/assets/")
+        .is_some_and(|(repository, id)| {
+            let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
+            is_number && repository.contains("/repos/")
+        })
 }
 
 /// The host of `url`, and `url` with `%2B` and with `+` for each `+` in its path. `None` if its
@@ -246,6 +261,25 @@ fn wants_certificate(body: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn assets_of_releases_are_those_of_the_api() {
+        let asset = "https://api.github.com/repos/o/r/releases/assets/1234";
+        for url in [
+            asset,
+            "https://ghes.test/api/v3/repos/o/r/releases/assets/1?x=/y",
+        ] {
+            assert!(is_release_asset(url), "{url}");
+        }
+        for other in [
+            "https://github.com/o/r/releases/download/v1/1234",
+            "https://api.github.com/repos/o/r/releases/assets/",
+            "https://api.github.com/repos/o/r/releases/assets/12/x",
+            "https://x.test/releases/assets/1",
+        ] {
+            assert!(!is_release_asset(other), "{other}");
+        }
+    }
 
     #[test]
     fn only_the_path_of_a_url_is_written_in_another_way() {
