@@ -427,6 +427,39 @@ fn no_image_fails_if_only_the_request_for_its_tag_list_gets_401() {
     }
 }
 
+#[test]
+fn a_blob_is_found_by_get_if_head_says_nothing() {
+    let mut content = Content::default();
+    let image = content.image("app", "linux/amd64", &[(1, 300)]);
+    content.tag("app", "v1", &image);
+    let registry = Faults::new(content);
+    let place = Place::new();
+    manifest(
+        &place,
+        &format!("images: [\"{}/app:v1\"]\n", registry.address),
+    );
+    place.json(0, &["lock", "-f", "m.yaml", "--store", "s"]);
+    place.json(0, &["pull", "--store", "s"]);
+    let store = ReverseProxy::new("", |_| ProxyAction::status(403));
+    let location = format!("http://{}/blob?signature=x", store.address);
+    for (status, redirects) in [(307, true), (405, false), (501, false)] {
+        let location = redirects.then(|| ("Location".to_owned(), location.clone()));
+        let front = ReverseProxy::new(&registry.address, move |request| {
+            if request.is("HEAD", "/blobs/") {
+                let headers = location.iter().cloned().collect();
+                ProxyAction::Answer(status, headers, String::new())
+            } else {
+                ProxyAction::Pass
+            }
+        });
+        let to = ["--to", &front.address, "--plain-http", &front.address];
+        let push = ["push", "--store", "s", "--recheck"];
+        let report = place.json(0, &[&push, &to[..]].concat());
+        assert_eq!(report["items"][0]["status"], "present", "{report:#}");
+        assert!(front.count("HEAD", "/blobs/") > 0 && front.count("PUT", "") == 0);
+    }
+}
+
 /// Before, the first two were refused: 200 as missing rights, 202 as an error.
 #[test]
 fn an_upload_may_be_answered_with_any_status_of_success() {

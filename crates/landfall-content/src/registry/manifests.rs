@@ -247,11 +247,7 @@ impl RegistrySession {
                     None => self.get_digest(repository, reference, false).await,
                 }
             }
-            // these say nothing about the manifest, or are answers of another host
-            status
-                if matches!(status.as_u16(), 400 | 405 | 406 | 500 | 501)
-                    || (is_elsewhere && status.is_client_error()) =>
-            {
+            status if says_nothing_for_head(status, is_elsewhere) => {
                 response.discard().await;
                 let found = self.get_digest(repository, reference, push).await?;
                 if found.is_some() {
@@ -367,6 +363,14 @@ impl ManifestHeads {
     fn record_false_404(&self) {
         self.fail.store(true, Ordering::Relaxed);
     }
+}
+
+/// Whether the status of a response to HEAD says nothing about the content, so that GET decides:
+/// the registry does not implement HEAD or fails at it, or redirects it to another host
+/// (`is_elsewhere`) whose signed URL is valid for GET only.
+pub(super) fn says_nothing_for_head(status: StatusCode, is_elsewhere: bool) -> bool {
+    matches!(status.as_u16(), 400 | 405 | 406 | 500 | 501)
+        || (is_elsewhere && status.is_client_error())
 }
 
 fn accept_manifests(mut request: HttpRequest) -> HttpRequest {

@@ -3,6 +3,7 @@
 
 use super::challenge::TokenScope;
 use super::error_codes::is_quota_error;
+use super::manifests::says_nothing_for_head;
 use super::response::is_page_for_head;
 use super::session::RegistrySession;
 use super::upload::{FailedUpload, UploadSession, may_restart_upload, refuses_mount};
@@ -251,6 +252,15 @@ impl RegistrySession {
     ) -> Result<bool, HttpError> {
         let scope = self.scope(repository, false);
         let response = self.head_blob(repository, &blob.digest, &scope).await?;
+        let is_elsewhere = response.url.origin() != self.base.origin();
+        if says_nothing_for_head(response.status, is_elsewhere) {
+            // only the beginning is read
+            return match self.blob(repository, blob, 0).await {
+                Ok(_) => Ok(true),
+                Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
+                Err(error) => Err(error),
+            };
+        }
         let response = self
             .expect_status(
                 response,
