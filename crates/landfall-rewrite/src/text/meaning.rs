@@ -49,7 +49,8 @@ pub(super) fn decide(
     match end(text, span) {
         _ if is_pattern => incomplete(settings, text, span, role, &WordEnd::Pattern),
         _ if before.ends_with('}') => appended(settings, text, span),
-        _ if !begins(before) => None,
+        // a prefix of rpm-ostree ends with a colon
+        _ if !is_image && !begins(before) => None,
         WordEnd::At(end) => whole(settings, text, span.start..end, role, key, marks),
         // a name at the beginning of the text is that of its image: `nginx:${TAG}`
         end if role_of_text.is_image() && before.trim_start().is_empty() => {

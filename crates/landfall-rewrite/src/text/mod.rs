@@ -177,17 +177,33 @@ impl ReferenceWord {
                 span.start += len;
             }
         }
-        let scheme = text[span.clone()]
-            .split_once("://")
-            .map(|(scheme, _)| scheme);
+        let word = &text[span.clone()];
+        let before = word.split_once("://").map(|(before, _)| before);
+        // a label may precede the scheme, as in the labels of Gitea's runners
+        let scheme = before.and_then(|before| before.rsplit(':').next());
         let scheme = scheme.filter(|scheme| SCHEMES.contains(scheme));
-        span.start += scheme.map_or(0, |scheme| scheme.len() + 3);
+        let of_scheme = scheme.and(before).map(|before| before.len() + "://".len());
+        let of_ostree = of_scheme.is_none().then(|| ostree_prefix(word)).flatten();
+        span.start += of_scheme.or(of_ostree).unwrap_or(0);
         ReferenceWord {
             span,
             placeholder,
-            is_image: scheme.is_some_and(|scheme| IMAGE_SCHEMES.contains(&scheme)),
+            is_image: of_ostree.is_some()
+                || scheme.is_some_and(|scheme| IMAGE_SCHEMES.contains(&scheme)),
         }
     }
+}
+
+/// The length of what rpm-ostree writes before the name of an image in a registry:
+/// `ostree-unverified-registry:`, `ostree-remote-registry:REMOTE:`, `ostree-image-signed:registry:`.
+fn ostree_prefix(word: &str) -> Option<usize> {
+    let rest = word.strip_prefix("ostree-")?;
+    let of_remote = || rest.strip_prefix("remote-registry:")?.split_once(':');
+    let name = rest
+        .strip_prefix("unverified-registry:")
+        .or_else(|| of_remote().map(|(_, name)| name))
+        .or_else(|| rest.split_once(":registry:").map(|(_, name)| name))?;
+    Some(word.len() - name.len())
 }
 
 /// Whether a reference may begin after `before`.

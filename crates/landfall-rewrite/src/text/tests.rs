@@ -1,7 +1,7 @@
 //! The words of a text that are reported, and the time and memory that a scan takes.
 
 use super::{JoinedText, images};
-use crate::tests::known;
+use crate::tests::{becomes, known};
 use crate::{RewriteOptions, TextSyntax, rewrite, scan};
 use landfall_model::document::growth::assert_linear;
 
@@ -34,6 +34,26 @@ fn the_text_after_a_placeholder_is_not_printed() {
     );
     let secret = "{{ if .x }}\nkind: Secret\nstringData:\n  x: quay.io/a/b:{{ pw \"hunter2\" }}\n";
     assert_eq!(written(secret), ["quay.io/a/b:{{…"]);
+}
+
+/// A scheme may follow the label of a runner, and rpm-ostree has prefixes of its own.
+#[test]
+fn images_after_labels_and_prefixes_of_rpm_ostree_are_changed() {
+    for prefix in [
+        "ubuntu-latest:docker://",
+        "ostree-unverified-registry:",
+        "ostree-remote-registry:fedora:",
+        "ostree-image-signed:registry:",
+        "ostree-image-signed:docker://",
+    ] {
+        let list = |name: &str| format!("labels: ['{prefix}{name}']\n");
+        becomes(&list("quay.io/a/b:v1"), &list("r:5/p/a/b:v1"));
+        becomes(&list("nginx"), &list("r:5/p/library/nginx"));
+        let script = |name: &str| format!("x: |\n  rpm-ostree rebase {prefix}{name}\n  y\n");
+        becomes(&script("quay.io/a/b:v1"), &script("r:5/p/a/b:v1"));
+    }
+    let others = "a: ostree-unverified-image:oci:/x/nginx:1.27 b:nginx:1.27";
+    becomes(others, others);
 }
 
 #[test]
