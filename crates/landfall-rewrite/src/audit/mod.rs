@@ -524,6 +524,7 @@ mod tests {
         for (command, is_sure) in [
             ("docker pull x/y:1", false),
             ("kubectl run a --image=x/y:1", true),
+            ("kubectl run a --image x/y:1", true),
         ] {
             let run = format!("a: b\nrun: |\n  cd c\n  {command}\n");
             for (name, text) in [("f.sh", format!("{command}\n")), ("f.yaml", run)] {

@@ -1,5 +1,5 @@
 //! Finds the images of commands, which may have no host: the argument of a pull (`docker pull
-//! a/b:1`), and the value of a flag (`--image=a/b:1`).
+//! a/b:1`), and the value of a flag (`--image=a/b:1`, `--image a/b:1`).
 
 /// Programs whose command `pull` has an image as its argument.
 const TOOLS: [&str; 7] = [
@@ -32,12 +32,22 @@ pub(super) fn image_after(before: &str) -> Option<CommandImage> {
     let line = line.trim_end_matches(['"', '\'']);
     if let Some(flag) = line.strip_suffix('=') {
         let flag = flag.rsplit(char::is_whitespace).next().unwrap_or_default();
-        let flag = flag.trim_start_matches(['"', '\'', '[', ',']);
-        let is_image = flag.starts_with("--") && flag.ends_with("image");
-        return is_image.then_some(CommandImage::OfFlag);
+        return is_image_flag(flag).then_some(CommandImage::OfFlag);
     }
-    let is_pull = line.ends_with([' ', '\t']) && is_pull(line);
-    is_pull.then_some(CommandImage::Pulled)
+    if !line.ends_with([' ', '\t']) {
+        return None;
+    }
+    let flag = line.trim_end().rsplit(char::is_whitespace).next();
+    if flag.is_some_and(is_image_flag) {
+        return Some(CommandImage::OfFlag);
+    }
+    is_pull(line).then_some(CommandImage::Pulled)
+}
+
+/// Whether `word` is a flag that is named after an image, such as `--sidecar-image`.
+fn is_image_flag(word: &str) -> bool {
+    let flag = word.trim_matches(['"', '\'', '[', ',']);
+    flag.starts_with("--") && flag.ends_with("image")
 }
 
 /// Whether the last command of `line` is a pull without its argument.
@@ -84,7 +94,12 @@ mod tests {
         ] {
             assert_eq!(image_after(before), Some(CommandImage::Pulled), "{before}");
         }
-        for before in ["kubectl run x --image=", "args: [\"--sidecar-image="] {
+        for before in [
+            "kubectl run x --image=",
+            "args: [\"--sidecar-image=",
+            "kubectl run x --image ",
+            "[\"--sidecar-image\", \"",
+        ] {
             assert_eq!(image_after(before), Some(CommandImage::OfFlag), "{before}");
         }
         for before in [
