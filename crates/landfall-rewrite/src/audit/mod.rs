@@ -536,6 +536,10 @@ mod tests {
                 assert_eq!(found, [("x/y:1", is_sure)], "{text}");
             }
         }
+        assert_eq!(
+            missing("f.sh", "V=1\nA_IMAGE=quay.io/x/y:$V\n"),
+            ["quay.io/x/y:1"]
+        );
         let other = "docker pull x/y\ndocker run x/y:1\n";
         assert_eq!(audit(Path::new("f.sh"), other, &inventory), []);
         let id = "0".repeat(64);

@@ -1,6 +1,6 @@
 //! Finds the images and charts of files that are code or that no reader of documents reads:
-//! pipelines of Jenkins, configurations of Terraform, the features of a development container, and
-//! commands of helm.
+//! pipelines of Jenkins, configurations of Terraform, the features of a development container,
+//! commands of helm, and pulls of images whose names have variables.
 
 use super::git_coverage::is_terraform;
 use super::is_page;
@@ -8,9 +8,12 @@ use crate::index::is_pinned;
 use crate::inventory::Inventory;
 use crate::rules::InstalledChart;
 use crate::text::{
-    OCI, ShellVariables, TerraformResource, has_placeholder, helm_charts, resources,
+    OCI, ShellVariables, TerraformResource, has_placeholder, helm_charts, pulled_images,
+    reference_at, resources,
 };
 use crate::walk::{HAS_PLACEHOLDER, ImageCandidate, ImageClaim};
+use landfall_model::Limits;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Finds the images of a file that is named like one of these.
@@ -25,11 +28,11 @@ pub(super) fn candidates(
             .filter_map(|resource| of_terraform(text, &resource, inventory))
             .collect();
     }
-    let mut found = if has_commands(name) {
-        of_helm(text, inventory)
-    } else {
-        Vec::new()
-    };
+    let mut found = Vec::new();
+    if has_commands(name) {
+        found.extend(of_helm(text, inventory));
+        found.extend(of_pulls(text));
+    }
     let name = name.file_name().unwrap_or_default().to_string_lossy();
     let name = name.to_ascii_lowercase();
     if name.starts_with("jenkinsfile") || name.ends_with(".jenkinsfile") {
@@ -84,6 +87,42 @@ fn of_helm(text: &str, inventory: &Inventory<'_>) -> Vec<ImageCandidate> {
         Some(candidate)
     });
     charts.collect()
+}
+
+/// The maximum number of images that the variables of one file give. Without it, a script with loops
+/// of a few kilobytes could name millions.
+const MAX_EXPANDED: usize = 1_000;
+
+/// The images that commands pull by names with variables, with each value that the file gives a
+/// variable. The script may build them as well.
+fn of_pulls(text: &str) -> Vec<ImageCandidate> {
+    let names = pulled_images(text).into_iter();
+    // a variable alone is the name of any image
+    let names = names.filter(|name| name.contains('$') && name.contains(['/', ':']));
+    let names = names.map(|name| (name.as_ptr() as usize - text.as_ptr() as usize, name));
+    let names: BTreeMap<usize, &str> = names.collect();
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let variables = ShellVariables::of(text);
+    let mut found = Vec::new();
+    for (at, name) in names {
+        let values = variables.expansions(name);
+        let Some(values) = values.filter(|all| found.len() + all.len() <= MAX_EXPANDED) else {
+            let written = reference_at(name, Limits::default().reference_bytes).to_owned();
+            found.push(ImageCandidate {
+                why_not: Some("a part of this name is defined elsewhere".to_owned()),
+                ..ImageCandidate::certain(at, written)
+            });
+            continue;
+        };
+        let values = values.into_iter().filter(|value| is_pinned(value));
+        found.extend(values.map(|value| ImageCandidate {
+            sure: false,
+            ..ImageCandidate::certain(at, value)
+        }));
+    }
+    found
 }
 
 /// The images of agents (`image 'a/b:1'`) and scripts (`docker.image('a/b:1')`) of a pipeline. A
@@ -265,6 +304,39 @@ mod tests {
         for name in ["README.md", "a/templates/NOTES.txt"] {
             assert_eq!(found(name, script), [], "{name}");
         }
+    }
+
+    #[test]
+    fn pulls_of_names_with_variables_are_found_with_each_value() {
+        let script = "#!/bin/sh\nV=1.2\nREG=h.test\ndocker pull quay.io/a/b:$V\n\
+            for i in c d; do sudo docker pull -q $REG/x/$i:${V}; done\n\
+            k3s ctr images pull e:$V\ncrictl pull \"$REG/f\"\ndocker pull $IMAGE\n\
+            podman pull quay.io/g/h:$OTHER && podman pull i:$(cat v)\n";
+        let lock = Lock::parse("l", "version: 1\n").unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        let found = audit(Path::new("x.sh"), script, &inventory);
+        assert!(
+            !found.iter().any(|one| one.coverage.is_missing()),
+            "{found:?}"
+        );
+        let mut names: Vec<(usize, &str)> = found
+            .iter()
+            .map(|one| (one.line, &*one.reference))
+            .collect();
+        names.sort_unstable();
+        assert_eq!(
+            names,
+            [
+                (4, "quay.io/a/b:1.2"),
+                (5, "h.test/x/c:1.2"),
+                (5, "h.test/x/d:1.2"),
+                (6, "e:1.2"),
+                (9, "i:$("),
+                (9, "quay.io/g/h:$OTHER"),
+            ]
+        );
+        let many = "for a in 1 2 3 4 5 6 7 8; do docker pull x:$a\n".repeat(1_000);
+        assert!(audit(Path::new("x.sh"), &many, &inventory).len() <= 2_000);
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub(crate) fn images(text: &str) -> Vec<ImageWord> {
             "ARG" => {
                 for (name, value) in words.filter_map(|word| word.split_once('=')) {
                     let value = unquoted(value);
-                    let default = (filled(value, &BTreeMap::new()), span(text, value));
+                    let default = (filled(value, &arguments), span(text, value));
                     arguments.insert(name, default);
                 }
             }

@@ -1,6 +1,8 @@
 //! Finds the images of commands, which may have no host: the argument of a pull (`docker pull
 //! a/b:1`), and the value of a flag (`--image=a/b:1`, `--image a/b:1`).
 
+use super::shell::commands;
+
 /// Programs whose command `pull` has an image as its argument.
 const TOOLS: [&str; 7] = [
     "docker", "podman", "nerdctl", "crictl", "ctr", "buildah", "k3s",
@@ -76,6 +78,25 @@ fn is_pull(line: &str) -> bool {
         };
     }
     is_pull && !is_value
+}
+
+/// The argument of each pull of `text`. One of `k3s ctr images pull` is found twice.
+pub(crate) fn pulled_images(text: &str) -> Vec<&str> {
+    if !text.contains("pull") {
+        return Vec::new();
+    }
+    let commands = TOOLS
+        .iter()
+        .flat_map(|tool| commands(text, tool, &FLAGS_WITH_VALUE));
+    let pulled = commands.filter_map(|command| {
+        let mut words = command
+            .positional
+            .into_iter()
+            .skip_while(|word| SUBCOMMANDS.contains(word));
+        words.next().filter(|word| *word == "pull")?;
+        words.next()
+    });
+    pulled.collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::image_command::{CommandImage, image_after};
 use super::terraform::AddressedChart;
 use super::variables::reference_at;
 use super::{ReferenceWord, TextMarks, WordEnd, begins, end};
-use crate::index::{ReferenceLookup, is_pinned, pin, replaced};
+use crate::index::{ReferenceLookup, ReferenceReplacement, is_pinned, pin, replaced};
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::scan_result::ScanSettings;
 use landfall_model::{ImageRef, has_host};
@@ -29,9 +29,10 @@ pub(super) fn decide(
         is_image,
     } = word;
     let before = &text[..span.start];
-    if text[span.clone()].starts_with('/') && before.ends_with(['}', ')']) {
-        let with_default = default_host(settings, text, span);
-        return with_default.or_else(|| headless(settings, text, span));
+    if let Some(path) = path_after_host(text, span) {
+        return default_host(settings, text, &path)
+            .or_else(|| host_in_variable(settings, text, path.start))
+            .or_else(|| headless(settings, text, &path));
     }
     let key = key(&text[..placeholder.unwrap_or(span.start)]);
     let role_of_text = role;
@@ -225,6 +226,10 @@ fn incomplete(
             }
         };
     }
+    let is_variable = *end == WordEnd::Placeholder && text[span.end..].starts_with('$');
+    if is_variable && let Some(found) = with_variables(settings, text, span.start, name, role) {
+        return Some(found);
+    }
     let tags = settings.index.tags(name, role)?;
     let max_bytes = settings.limits.reference_bytes;
     let (written, why) = match end {
@@ -244,6 +249,96 @@ fn incomplete(
         role,
         ReferenceMeaning::Left(why),
     ))
+}
+
+/// The meaning of the reference at the byte `at`, whose tag or digest is a variable, with the values
+/// that the file gives its variables. If the lock has all of them at one destination, the repository
+/// `name` is changed, and the variable stays. `None` if a value is not known or has another meaning.
+fn with_variables(
+    settings: &ScanSettings<'_>,
+    text: &str,
+    at: usize,
+    name: &str,
+    role: ReferenceRole,
+) -> Option<Occurrence> {
+    let written = reference_at(&text[at..], settings.limits.reference_bytes);
+    let values = settings.variables.references(written)?;
+    let lookup = |value: &String| settings.index.lookup(value, role, false);
+    let lookups: Vec<ReferenceLookup> = values.iter().map(lookup).collect();
+    // one value that the lock lacks counts more than those that it has
+    let mut all = values.iter().zip(&lookups);
+    let unknown = all.find(|(_, lookup)| **lookup == ReferenceLookup::Unknown);
+    let (value, lookup) = unknown.or_else(|| values.iter().zip(&lookups).next())?;
+    let ReferenceLookup::Known(ReferenceReplacement {
+        item,
+        to: Some(to),
+        digest: None,
+    }) = lookup
+    else {
+        return unchanged_value(settings, at, value, lookup);
+    };
+    let is_there = |lookup: &ReferenceLookup| match lookup {
+        ReferenceLookup::Known(other) => other.to.as_ref() == Some(to) && other.digest.is_none(),
+        _ => false,
+    };
+    if !lookups.iter().all(is_there) {
+        return None;
+    }
+    let to = to.to_string();
+    let new = format!("{to}{}", &written[name.len()..]);
+    let meaning = ReferenceMeaning::known(item.clone(), new);
+    let occurrence = Occurrence::new(at, written, role, meaning);
+    Some(occurrence.with_edit(at..at + name.len(), to))
+}
+
+/// The meaning of the reference whose host is the variable before the byte `path_start`. `None` if
+/// the file does not give it a value that is the destination, or that the lock lacks.
+fn host_in_variable(
+    settings: &ScanSettings<'_>,
+    text: &str,
+    path_start: usize,
+) -> Option<Occurrence> {
+    let before = &text[..path_start];
+    let near = before.ceil_char_boundary(before.len().saturating_sub(CALL_BYTES));
+    let at = near + before[near..].rfind('$')?;
+    let written = reference_at(&text[at..], settings.limits.reference_bytes);
+    if !begins(&text[..at]) || !written.starts_with(&text[at..path_start]) {
+        return None;
+    }
+    let values = settings.variables.references(written)?;
+    let value = values.first()?;
+    let lookup = settings.index.lookup(value, ReferenceRole::Text, false);
+    unchanged_value(settings, at, value, &lookup)
+}
+
+/// The meaning of a reference with variables at the byte `at`, whose `value` has the result
+/// `lookup`: it names the destination already, or it is an image that the lock lacks.
+fn unchanged_value(
+    settings: &ScanSettings<'_>,
+    at: usize,
+    value: &str,
+    lookup: &ReferenceLookup,
+) -> Option<Occurrence> {
+    let meaning = match lookup {
+        ReferenceLookup::Settled(item) => ReferenceMeaning::Settled(item.clone()),
+        ReferenceLookup::Unknown if settings.report_unknown && looks_like_reference(value) => {
+            ReferenceMeaning::Unknown
+        }
+        _ => return None,
+    };
+    Some(Occurrence::new(at, value, ReferenceRole::Text, meaning))
+}
+
+/// The bytes of the path in `span`, which follows a host in a placeholder: `${REGISTRY}/a/b:1`,
+/// `$REGISTRY/a/b:1`, `{{ .registry }}/a/b:1`.
+fn path_after_host(text: &str, span: &Range<usize>) -> Option<Range<usize>> {
+    let before = &text[..span.start];
+    let path_at = match text[span.clone()].find('/')? {
+        0 if before.ends_with(['}', ')']) => 0,
+        slash if slash > 0 && before.ends_with('$') => slash,
+        _ => return None,
+    };
+    Some(span.start + path_at..span.end)
 }
 
 /// The meaning of the path in `{{ default "docker.io" .Values.registry }}/repository:tag`: if the

@@ -118,6 +118,69 @@ fn references_with_computed_tags_are_not_changed() {
     );
 }
 
+/// The tag is a variable that the file sets to a locked version, so only the name is changed.
+#[test]
+fn the_name_before_a_tag_that_the_file_sets_is_changed() {
+    for (before, after) in [
+        (
+            "V=v1\ndocker pull quay.io/a/b:$V\n",
+            "V=v1\ndocker pull r:5/p/a/b:$V\n",
+        ),
+        (
+            "V=v1\nIMAGE=\"quay.io/a/b:${V}\"\n",
+            "V=v1\nIMAGE=\"r:5/p/a/b:${V}\"\n",
+        ),
+        (
+            "for V in 1.27 latest; do x --image=docker.io/nginx:$V; done\n",
+            "for V in 1.27 latest; do x --image=r:5/p/library/nginx:$V; done\n",
+        ),
+        (
+            "ARG V=27\nFROM nginx:1.$V AS x\n",
+            "ARG V=27\nFROM r:5/p/library/nginx:1.$V AS x\n",
+        ),
+        (
+            "ARG V=1.27\nARG B=nginx:${V}\nFROM $B\n",
+            "ARG V=1.27\nARG B=r:5/p/library/nginx:${V}\nFROM $B\n",
+        ),
+    ] {
+        for text in [before, after] {
+            let result = run_as(text, TextSyntax::Text);
+            assert_eq!(result, (after.to_owned(), vec![]), "{text}");
+        }
+    }
+    becomes(
+        "x: |\n  V=v1\n  docker pull quay.io/a/b:$V\n",
+        "x: |\n  V=v1\n  docker pull r:5/p/a/b:$V\n",
+    );
+    for text in [
+        "V=v2\ndocker pull quay.io/a/b:$V\n",
+        "V=v1\nif x; then V=v2; fi\ndocker pull quay.io/a/b:$V\n",
+        "V=$(x)\ndocker pull quay.io/a/b:$V\n",
+        "docker pull quay.io/a/b:${V:-v1}\n",
+    ] {
+        let (new, left) = run_as(text, TextSyntax::Text);
+        assert_eq!(new, text);
+        assert!(
+            left.len() == 1 && left[0].starts_with("its tag or digest is a placeholder"),
+            "{text}: {left:?}"
+        );
+    }
+}
+
+/// A host in a variable is listed, unless the file sets it to the destination.
+#[test]
+fn a_host_in_a_variable_is_listed_with_and_without_braces() {
+    for host in ["$REG", "${REG}"] {
+        for (value, count) in [("quay.io", 1), ("other.test", 1), ("r:5/p", 0)] {
+            let text = format!("REG={value}\ndocker pull {host}/a/b:v1\n");
+            let (new, left) = run_as(&text, TextSyntax::Text);
+            assert_eq!((&new, left.len()), (&text, count), "{left:?}");
+            let is_listed = |why: &String| why.starts_with("its host is a placeholder");
+            assert!(left.iter().all(is_listed), "{left:?}");
+        }
+    }
+}
+
 #[test]
 fn short_names_are_reported_only_under_image_keys() {
     for value in ["nginx:*", "nginx:${TAG}", "nginx:{{ .x }}", "nginx:1.28"] {

@@ -44,7 +44,11 @@ pub(crate) fn words(line: &str) -> Vec<&str> {
 
 /// The arguments of each command of `text` that calls `program`, except in comments. A line that
 /// ends with `\` continues. Flags in `with_value` have the next word as value.
-fn commands<'t>(text: &'t str, program: &str, with_value: &[&str]) -> Vec<Arguments<'t>> {
+pub(super) fn commands<'t>(
+    text: &'t str,
+    program: &str,
+    with_value: &[&str],
+) -> Vec<Arguments<'t>> {
     let mut found = Vec::new();
     let mut command: Option<Vec<&str>> = None;
     for line in text.lines() {
@@ -78,9 +82,9 @@ fn commands<'t>(text: &'t str, program: &str, with_value: &[&str]) -> Vec<Argume
 
 /// The arguments of a command.
 #[derive(Debug, Default)]
-struct Arguments<'t> {
+pub(super) struct Arguments<'t> {
     /// The subcommand and the arguments that are not flags.
-    positional: Vec<&'t str>,
+    pub(super) positional: Vec<&'t str>,
     /// The flags that have a value.
     flags: BTreeMap<&'t str, &'t str>,
 }

@@ -146,8 +146,8 @@ impl<'t> ShellVariables<'t> {
     /// `Environment=` of a unit, and `${NAME:=VALUE}`.
     pub(crate) fn of(text: &'t str) -> ShellVariables<'t> {
         let mut variables = ShellVariables::default();
-        // only URLs with placeholders need the values
-        if !(text.contains("://") && text.contains('$')) {
+        // only references and URLs with placeholders need the values
+        if !text.contains('$') {
             return variables;
         }
         for line in text.lines() {
@@ -203,6 +203,21 @@ impl<'t> ShellVariables<'t> {
             }
         }
         Some(done)
+    }
+
+    /// Returns the references that `text` is with each combination of the values of its variables.
+    /// `None` if it has no variable, if a value is not known, or if `text` has a default for one: the
+    /// environment may replace it.
+    pub(crate) fn references(&self, text: &str) -> Option<Vec<String>> {
+        let mut braces = text.split("${").skip(1);
+        let has_default = braces.any(|inner| {
+            let name = inner.split('}').next().unwrap_or_default();
+            name.contains(['-', '='])
+        });
+        if has_default || !text.contains('$') {
+            return None;
+        }
+        self.expansions(text)
     }
 
     fn fill<'v>(&'v self, text: &'v str, filling: &mut Filling<'v>) -> Option<()> {

@@ -8,7 +8,7 @@ use crate::index::is_pinned;
 use crate::inventory::Inventory;
 use crate::occurrence::ReferenceRole;
 use crate::scan_result::{ReadAs, ScanResult, ScanSettings, TextSyntax};
-use crate::text::{self, JoinedText, TextComments};
+use crate::text::{self, JoinedText, ShellVariables, TextComments};
 use crate::yaml::{YamlDocument, YamlEntry, YamlNode, position_of, scalar_of, text_of, value_of};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -136,6 +136,7 @@ pub(super) fn candidates_in_lines(text: &str) -> Vec<ImageCandidate> {
 
 /// The images in the lines of `text`, whose quoted lines are joined.
 fn in_lines(text: &str) -> Vec<ImageCandidate> {
+    let variables = ShellVariables::of(text);
     let mut found = Vec::new();
     let mut end = 0;
     for line in text.split_inclusive('\n') {
@@ -160,6 +161,11 @@ fn in_lines(text: &str) -> Vec<ImageCandidate> {
             continue;
         }
         let at = start + (value.as_ptr() as usize - line.as_ptr() as usize);
+        let filled = variables.references(value);
+        let value = match filled.as_deref() {
+            Some([reference]) if is_pinned(reference) => reference.as_str(),
+            _ => value,
+        };
         match kind {
             // a script may assign any text to such a variable
             LineKind::Setting | LineKind::Variable if !is_list(value) && !is_pinned(value) => {}
