@@ -1,13 +1,15 @@
-//! Rules for charts that controllers and other tools install: Argo CD, Flux, k3s, Fleet, Kustomize,
-//! KubeOne, KKP, Helmfile, Skaffold, Ansible and Crossplane's provider-helm.
+//! Rules for charts that controllers and other tools install: Argo CD, Flux, k3s, k0s, Fleet,
+//! Kustomize, KubeOne, KKP, Cluster API, Sveltos, Helmfile, Skaffold, Ansible and Crossplane's
+//! provider-helm.
 
 use crate::index::is_pinned;
 use crate::inventory::Inventory;
 use crate::text::OCI;
-use crate::walk::{ImageCandidate, MappingContext, ReferenceCollector, start_of};
-use crate::yaml::{YamlEntry, YamlNode, YamlScalar, items_of, text_entry, text_of, value_of};
+use crate::walk::{ImageCandidate, MappingContext, NodeStep, ReferenceCollector, start_of};
+use crate::yaml::{YamlNode, YamlScalar, items_of, text_entry, text_of, value_of};
 use landfall_item::ChartName;
 use landfall_model::is_web_url;
+use std::collections::BTreeMap;
 
 /// The keys of one mapping that name a chart.
 struct ChartKeys {
@@ -21,7 +23,7 @@ struct ChartKeys {
 }
 
 /// The keys of each tool.
-const CHART_KEYS: [ChartKeys; 7] = [
+const CHART_KEYS: [ChartKeys; 10] = [
     // Kustomize
     ChartKeys {
         below: Some("helmCharts"),
@@ -36,8 +38,14 @@ const CHART_KEYS: [ChartKeys; 7] = [
     keys("url", "chartName", &["chartVersion"]),
     // Argo CD, and KubeOne's `helmReleases`
     keys("repoURL", "chart", &["targetRevision", "version"]),
+    // `HelmChartProxy` of Cluster API
+    keys("repoURL", "chartName", &["version"]),
+    // Sveltos
+    keys("repositoryURL", "chartName", &["chartVersion"]),
     // k3s and Fleet
     keys("repo", "chart", &["version"]),
+    // k0s, for a chart in a registry
+    keys("", "chartname", &["version"]),
     // Skaffold
     keys("repo", "remoteChart", &["version"]),
     // Ansible
@@ -136,7 +144,7 @@ pub(super) fn chart_candidates<'s>(
     let entries = members.entries;
     let found = match NamedChart::of(members) {
         Some(named) => named.installed(),
-        None => released_chart(collector, members).or_else(|| referring_chart(members)),
+        None => referring_chart(members),
     };
     let Some((chart, positions)) = found else {
         return Vec::new();
@@ -173,31 +181,60 @@ impl<'s> NamedChart<'s> {
     }
 }
 
-/// The number of Helmfile's repositories in which that of a release is searched. Without a limit,
-/// many releases and repositories would take quadratic time.
-const MAX_REPOSITORIES: usize = 1_000;
+/// Lists whose items name a chart as `REPOSITORY/CHART`, and the key of that name.
+const LISTS: [(&str, &str); 2] = [
+    // Helmfile
+    ("releases", "chart"),
+    // k0s
+    ("charts", "chartname"),
+];
 
-/// The chart of one of Helmfile's `releases`, whose repository is in the `repositories` of the same
-/// document.
-fn released_chart<'s>(
-    collector: &ReferenceCollector<'_, 's>,
+/// The charts of Helmfile and k0s, whose repositories are in the list `repositories` beside theirs.
+pub(super) fn listed_charts<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    inventory: &Inventory<'_>,
     members: &MappingContext<'s>,
-) -> Option<(InstalledChart<'s>, Vec<usize>)> {
-    if members.around.above != Some("releases") || members.around.key.is_some() {
-        return None;
+) -> Vec<usize> {
+    let mut repositories = BTreeMap::new();
+    for item in items_of(members.entries, "repositories") {
+        let entries = item.entries();
+        if let (Some(name), Some(url)) = (text_of(entries, "name"), text_of(entries, "url")) {
+            // of repositories with one name, the first one counts
+            repositories.entry(name).or_insert(url.trim());
+        }
     }
-    let (at, chart) = text_entry(members.entries, "chart")?;
-    let (repository, chart) = chart.value.trim().split_once('/')?;
-    let items = items_of(collector.document.entries(), "repositories").iter();
-    let mut repositories = items.take(MAX_REPOSITORIES).map(YamlNode::entries);
-    let is_named = |entries: &&[YamlEntry<'_>]| text_of(entries, "name") == Some(repository);
-    let url = text_of(repositories.find(is_named)?, "url")?.trim();
+    if repositories.is_empty() {
+        return Vec::new();
+    }
+    for (list, key) in LISTS {
+        collector.path.push(NodeStep::Key(list));
+        for (at, item) in items_of(members.entries, list).iter().enumerate() {
+            if let Some((start, chart)) = listed_chart(item, key, &repositories) {
+                collector.path.push(NodeStep::Item(at));
+                collector.add_candidate(chart.candidate(start, inventory));
+                collector.path.pop();
+            }
+        }
+        collector.path.pop();
+    }
+    Vec::new()
+}
+
+/// The chart of the list item `item` in one of `repositories`, and the offset of its name.
+fn listed_chart<'s>(
+    item: &'s YamlNode<'s>,
+    key: &str,
+    repositories: &BTreeMap<&str, &str>,
+) -> Option<(usize, InstalledChart<'s>)> {
+    let entries = item.entries();
+    let (at, name) = text_entry(entries, key)?;
+    let (repository, chart) = name.value.trim().split_once('/')?;
     let chart = InstalledChart {
-        repository: url.to_owned(),
+        repository: (*repositories.get(repository)?).to_owned(),
         chart,
-        version: text_of(members.entries, "version").map(str::trim),
+        version: text_of(entries, "version").map(str::trim),
     };
-    Some((chart, vec![at]))
+    Some((start_of(&entries[at].value)?, chart))
 }
 
 /// The chart of Flux's `HelmRelease`, whose repository is another object.
@@ -250,7 +287,9 @@ impl InstalledChart<'_> {
             return Ok((locked.ok_or(ELSEWHERE)?, None));
         }
         let name = if is_web_url(&self.repository) {
-            ChartName::in_repository(&self.repository, self.chart, version)
+            // Sveltos writes its own name of the repository before that of the chart
+            let chart = self.chart.rsplit('/').next().unwrap_or(self.chart);
+            ChartName::in_repository(&self.repository, chart, version)
         } else {
             let repository = self
                 .repository
@@ -288,6 +327,9 @@ mod tests {
             "releases: [{repo: 'oci://quay.io/c', remoteChart: d, version: 1.10.0}]",
             "releases: [{remoteChart: 'oci://quay.io/c/d', version: 1.10.0}]",
             "chart: {repository: 'oci://quay.io/c', name: d, version: 1.10.0}",
+            "spec: {repoURL: 'oci://quay.io/c', chartName: d, version: 1.10.0}",
+            "helmCharts: [{repositoryURL: 'oci://quay.io/c', chartName: d, chartVersion: 1.10.0}]",
+            "charts: [{chartname: 'oci://quay.io/c/d', version: 1.10.0}]",
             "repositories: [{name: c, url: quay.io/c, oci: true}]\nreleases: [{chart: c/d, version: 1.10.0}]",
         ] {
             assert_eq!(
@@ -299,6 +341,9 @@ mod tests {
         for text in [
             "x: {chart_repo_url: 'https://h.test/c', chart_ref: d, chart_version: 1.10.0}",
             "chart: {repository: 'https://h.test/c', name: d, version: 1.10.0}",
+            "spec: {repoURL: 'https://h.test/c', chartName: d, version: 1.10.0}",
+            "helmCharts: [{repositoryURL: 'https://h.test', chartName: c/d, chartVersion: 1.10.0}]",
+            "helm: {repositories: [{name: c, url: 'https://h.test/c'}], charts: [{chartname: c/d, version: 1.10.0}]}",
             "repositories: [{name: c, url: 'https://h.test/c'}]\nreleases: [{chart: c/d, version: 1.10.0}]",
         ] {
             let found = audited(text);

@@ -38,6 +38,7 @@ pub(super) static RULES: ReferenceRules = ReferenceRules {
         prefix::kustomize_candidates,
         prefix::kubeadm_candidates,
         charts::chart_candidates,
+        charts::listed_charts,
         split::suffixed_candidates,
         sources::git_sources,
         sources::gitops_candidates,

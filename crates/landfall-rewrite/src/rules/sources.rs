@@ -53,8 +53,11 @@ pub(super) fn git_sources<'s>(
         ),
         _ => {}
     }
-    // with `chart`, `repoURL` is a chart repository
-    if text_of(entries, "repoURL").is_some() && value_of(entries, "chart").is_none() {
+    // with the name of a chart, `repoURL` is a chart repository
+    let is_of_charts = ["chart", "chartName"]
+        .iter()
+        .any(|key| value_of(entries, key).is_some());
+    if text_of(entries, "repoURL").is_some() && !is_of_charts {
         let revision = first_text(entries, &ARGO_REVISIONS);
         add_repository(collector, entries, "repoURL", revision);
     }
@@ -502,6 +505,17 @@ mod tests {
             "helm: {url: oci://quay.io/c, chartName: d, chartVersion: 1.10}",
             "helm: {url: oci://r:5/p/c, chartName: d, chartVersion: 1.10}",
         );
+        // Cluster API, Sveltos and k0s
+        for source in [
+            "spec: {repoURL: FROM, chartName: d, version: 1.10}",
+            "helmCharts: [{repositoryURL: FROM, chartName: d, chartVersion: 1.10}]",
+            "charts: [{chartname: FROM/d, version: 1.10}]",
+        ] {
+            becomes(
+                &source.replace("FROM", "oci://quay.io/c"),
+                &source.replace("FROM", "oci://r:5/p/c"),
+            );
+        }
         // Ansible, Skaffold, Crossplane's provider-helm, and Helmfile
         for keys in [
             "chart_repo_url: URL, chart_ref",
