@@ -111,6 +111,23 @@ fn an_audit_takes_linear_time() {
     }
 }
 
+/// Mappings and items whose meaning depends on the keys of the root, which has many.
+#[test]
+fn an_audit_of_a_root_with_many_keys_takes_linear_time() {
+    let lock = lock();
+    let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+    assert_linear(2_000, |count| {
+        let specs: String = (0..count)
+            .map(|n| format!("k{n}: {{spec: {{registry: x}}}}\n"))
+            .collect();
+        let releases = "- {chart: x/y}\n".repeat(count);
+        let repositories = "- {name: x, url: 'https://h.test'}\n";
+        let text = format!("{specs}releases:\n{releases}repositories:\n{repositories}");
+        let found = audit(Path::new("x.yaml"), &text, &inventory);
+        assert_eq!(found.len(), count);
+    });
+}
+
 /// Files that are read by their names.
 const FILES: [(&str, TextOfCount); 6] = [
     ("x.sh", |count| "docker pull -q a:1;".repeat(count)),

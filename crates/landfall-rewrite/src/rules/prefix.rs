@@ -82,7 +82,8 @@ fn calico_registry<'s>(
 ) -> Vec<usize> {
     let is_installation = match members.around.key {
         Some("installation") => true,
-        Some("spec") => is_installation(collector.document),
+        // at any depth, the keys of the root would be searched for each mapping
+        Some("spec") => collector.path.len() == 1 && is_installation(collector.document),
         _ => false,
     };
     let registry = text_entry(members.entries, "registry").filter(|_| is_installation);
