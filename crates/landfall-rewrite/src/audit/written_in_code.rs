@@ -139,8 +139,8 @@ fn of_jenkins(text: &str) -> Vec<ImageCandidate> {
         .collect()
 }
 
-/// The chart of a `helm_release`, or the image that a `docker_image` pulls. Other resources have
-/// arguments whose names end in `image`.
+/// The chart of a `helm_release`, the image that a `docker_image` pulls, or the default of a variable
+/// that is named after an image. Other resources have arguments whose names end in `image`.
 fn of_terraform(
     text: &str,
     resource: &TerraformResource<'_>,
@@ -150,6 +150,12 @@ fn of_terraform(
         let span = resource.arguments.get(name)?.clone();
         (!span.is_empty()).then(|| (span.start, &text[span]))
     };
+    // an untagged text may be the image of a virtual machine; only variables have a default
+    if resource.kind.to_ascii_lowercase().ends_with("image")
+        && let Some((at, image)) = argument("default").filter(|(_, image)| is_pinned(image))
+    {
+        return Some(ImageCandidate::certain(at, image.to_owned()));
+    }
     match resource.kind {
         "helm_release" => {
             let (chart_at, chart) = argument("chart")?;
@@ -285,6 +291,19 @@ mod tests {
                 .map(|(_, name)| name)
                 .collect();
             assert_eq!(names, expected, "{arguments}");
+        }
+        let variable = |name: &str, image: &str| {
+            format!("variable \"{name}\" {{\n  type    = string\n  default = \"{image}\"\n}}\n")
+        };
+        for (name, image, count) in [
+            ("web_image", "a/b:1", 1),
+            ("docker_image", "a/b:1", 1),
+            ("Image", "quay.io/a/b:1", 1),
+            ("image", "debian-cloud/debian-12", 0),
+            ("tag", "a:1", 0),
+        ] {
+            let found = found("main.tf", &variable(name, image));
+            assert_eq!(found.len(), count, "{name}: {found:?}");
         }
         let web = "repository = \"https://h.test\", chart = \"d\", version = \"1.2.3\"";
         assert_eq!(found("main.tofu", &resource("helm_release", web)).len(), 1);

@@ -4,8 +4,9 @@ use super::{OCI, has_placeholder};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A resource or a data source.
+/// A resource, a data source or a variable.
 pub(crate) struct TerraformResource<'t> {
+    /// The type; of a variable, its name.
     pub(crate) kind: &'t str,
     /// The bytes of its quoted arguments, without the quotes.
     pub(crate) arguments: BTreeMap<&'t str, Range<usize>>,
@@ -13,7 +14,7 @@ pub(crate) struct TerraformResource<'t> {
     pub(crate) blocks: Vec<&'t str>,
 }
 
-/// The resources and data sources of a configuration.
+/// The resources, data sources and variables of a configuration.
 pub(crate) fn resources(text: &str) -> Vec<TerraformResource<'_>> {
     let mut found = Vec::new();
     let mut open: Option<TerraformResource<'_>> = None;
@@ -56,11 +57,10 @@ pub(crate) fn resources(text: &str) -> Vec<TerraformResource<'_>> {
     found
 }
 
-/// The kind of the resource or data source that `line` begins.
+/// The first label of the block that `line` begins.
 fn kind(line: &str) -> Option<&str> {
-    let labels = line
-        .strip_prefix("resource")
-        .or(line.strip_prefix("data"))?;
+    let mut blocks = ["resource", "data", "variable"].iter();
+    let labels = blocks.find_map(|block| line.strip_prefix(block))?;
     let (kind, rest) = labels.trim_start().strip_prefix('"')?.split_once('"')?;
     rest.contains('{').then_some(kind)
 }
@@ -139,7 +139,8 @@ mod tests {
     fn arguments_of_resources_are_read() {
         let text = "resource \"a\" \"x\" {\n  # name = \"no\"\n  name = \"n\" # why\n  v = \"a\" + b\n  build {\n    \
                     name = \"inner\"\n  }\n  x = <<-EOT\n    } {\n    name = \"no\"\n  EOT\n  u = \"${a}}\"\n}\n\
-                    locals {\n  name = \"no\"\n}\ndata \"b\" \"y\" { name = \"one\" }\nresource x {\n}\n";
+                    locals {\n  name = \"no\"\n}\ndata \"b\" \"y\" { name = \"one\" }\nresource x {\n}\n\
+                    variable \"c\" {\n  default = \"d\"\n}\n";
         let found = resources(text);
         let found: Vec<_> = found
             .iter()
@@ -154,6 +155,7 @@ mod tests {
             [
                 ("a", vec![("name", "n"), ("u", "${a}}")], &["build"][..]),
                 ("b", vec![("name", "one")], &[]),
+                ("c", vec![("default", "d")], &[]),
             ]
         );
     }
