@@ -127,6 +127,13 @@ fn discover_drafts_repositories_with_their_versions() {
         return;
     };
     let (place, url) = documents(&server);
+    // `lock` cannot fetch the remote file
+    let file = "https://raw.example.com/x/all.yaml";
+    let draft = place.ok(&["discover", "docs"]);
+    assert!(draft.contains(&format!("- url: \"{file}\"")), "{draft}");
+    let base = place.read("docs/base/kustomization.yaml");
+    let base = base.replace(&format!("- {file}\n"), "");
+    place.write("docs/base/kustomization.yaml", base);
     place.ok(&["discover", "docs", "-o", "draft.yaml"]);
     let draft = place.read("draft.yaml");
     let entry = format!("git:\n  - {{url: \"{url}\", refs: [\"main\", \"v1.0\"]}}");

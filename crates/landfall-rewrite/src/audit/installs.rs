@@ -1,7 +1,7 @@
-//! Finds the files that scripts, Dockerfiles, cloud-init and units fetch and that the lock lacks,
-//! and looks up the packages that they install in the package sets of the lock.
+//! Finds the files that scripts, Dockerfiles, cloud-init, units and documents of clusters fetch and
+//! that the lock lacks, and looks up the packages that they install in the package sets of the lock.
 
-use super::machine::{MachineInstall, installs_in, is_of_machine};
+use super::machine::{MachineInstall, document_files, installs_in, is_of_machine};
 use super::{AuditFinding, FileFinding, urls};
 use crate::inventory::{Inventory, LockCoverage};
 use landfall_item::PackageAvailability;
@@ -9,8 +9,9 @@ use landfall_model::redact_urls;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Finds the files that `text`, the content of `file`, fetches if it sets up a machine, except at
-/// the positions of `found`. Other URLs are considered links, unless they concern a locked file.
+/// Finds the files that `text`, the content of `file`, fetches if it sets up a machine or a cluster,
+/// except at the positions of `found`. Other URLs are considered links, unless they concern a locked
+/// file.
 pub(super) fn missing_fetches(
     file: &str,
     text: &str,
@@ -19,19 +20,29 @@ pub(super) fn missing_fetches(
 ) -> Vec<FileFinding> {
     let path = Path::new(file);
     // without a lock, a draft has these files already
-    if inventory.is_empty() || !is_of_machine(path, text) {
+    if inventory.is_empty() {
         return Vec::new();
     }
+    let is_of_machine = is_of_machine(path, text);
+    let mut fetched = if is_of_machine {
+        installs_in(path, text)
+    } else {
+        document_files(path, text)
+    };
+    let lacks = if is_of_machine {
+        "a command fetches it, and the lock lacks it"
+    } else {
+        "it is fetched, and the lock lacks it"
+    };
     let positions: BTreeSet<(&str, usize, usize)> = found
         .iter()
         .map(|one| (&*one.file, one.finding.line, one.finding.column))
         .collect();
-    let mut fetched = installs_in(path, text);
     fetched.retain(|one| !positions.contains(&(&*one.file(file), one.line, one.column)));
     let findings = fetched.into_iter().filter_map(|placed| {
         let file = placed.file(file);
         let (url, why) = match placed.install {
-            MachineInstall::File(url) => (url, "a command fetches it, and the lock lacks it"),
+            MachineInstall::File(url) => (url, lacks),
             MachineInstall::Unclear(url) => {
                 let why = MachineInstall::why_unclear(&url);
                 (url, why)
