@@ -187,7 +187,17 @@ fn keys_decide_which_names_are_images() {
         "means latest",
     );
     becomes("my_image: quay.io/a/b", "my_image: r:5/p/a/b");
-    becomes("name: nginx", "name: nginx");
+    becomes(
+        "- {op: add, path: /spec/image, value: nginx}",
+        "- {op: add, path: /spec/image, value: r:5/p/library/nginx}",
+    );
+    for text in [
+        "name: nginx",
+        "- {op: add, path: /metadata/name, value: nginx}",
+        "- {path: /spec/image, value: nginx}",
+    ] {
+        becomes(text, text);
+    }
     becomes(
         "containers: [nginx, {name: nginx}]",
         "containers: [nginx, {name: nginx}]",

@@ -489,6 +489,7 @@ mod tests {
             "environment: [A_IMAGE=x/y:1]",
             "env: [{name: A_CONTAINER_IMAGE_AND_VERSION, value: 'x/y:1'}]",
             "images: {a: {image: x/y, version: 1}}",
+            "- {op: replace, path: /spec/containers/0/image, value: 'x/y:1'}",
             // not JSON, because a bracket is missing
             "examples: |\n  [{\n  \"image\":\"x/y:1\",\n  }\n",
         ] {

@@ -236,14 +236,18 @@ pub(super) fn package_without_host<'s>(
     vec![at]
 }
 
-/// Marks the values of environment variables that are named after an image:
-/// `{name: RELATED_IMAGE_X, value: …}`.
+/// Marks the values of environment variables that are named after an image, and of JSON patches
+/// whose path ends in such a key: `{name: RELATED_IMAGE_X, value: …}`,
+/// `{op: replace, path: /spec/image, value: …}`.
 pub(super) fn mark_variable(
     members: &MappingContext<'_>,
     _value: &YamlNode<'_>,
     child: &mut NodeContext<'_>,
 ) {
-    let Some(name) = members.name.filter(|_| child.key == Some("value")) else {
+    if child.key != Some("value") {
+        return;
+    }
+    let Some(name) = members.name.or_else(|| patched_key(members)) else {
         return;
     };
     if child.role == ReferenceRole::Value {
@@ -258,6 +262,13 @@ pub(super) fn mark_variable(
     } else if is_list_name(name) {
         child.read_as = Some("images");
     }
+}
+
+/// The last key of the `path` of a JSON patch (RFC 6902).
+fn patched_key<'s>(members: &MappingContext<'s>) -> Option<&'s str> {
+    members.value("op")?;
+    let path = members.value("path")?.scalar()?.text()?;
+    path.rsplit('/').next()
 }
 
 /// Claims references with a tag or digest below a key that is named after several images:
