@@ -13,6 +13,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 /// The bit of a mode that lets the owner execute the file.
 pub const EXECUTABLE: u32 = 0o100;
 
+/// The bits of a mode that let everybody read the file.
+#[cfg(unix)]
+const READABLE: u32 = 0o444;
+
 /// Returns the permissions of a file as a mode of Unix, such as 0644. On Windows, every file can be
 /// read by all and executed by nobody, and the attribute "read-only" decides who may write.
 pub fn mode_of(metadata: &Metadata) -> u32 {
@@ -46,13 +50,23 @@ pub fn set_mode(path: &Path, mode: u32) -> Result<()> {
     };
 }
 
-/// Like [`set_mode`], for an open file.
+/// Like [`set_mode`], for an open file. On a file system whose files have no modes of their own,
+/// such as a USB stick with FAT, the present mode is accepted if it includes `mode` and everybody
+/// may read the file in both.
 ///
 /// # Errors
 /// If the system refuses.
 pub fn set_file_mode(file: &File, mode: u32) -> Result<()> {
     #[cfg(unix)]
-    return file.set_permissions(Permissions::from_mode(mode));
+    return match file.set_permissions(Permissions::from_mode(mode)) {
+        // unless the file belongs to this user, such a file system refuses every change
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            let is_included =
+                mode & READABLE == READABLE && mode & !mode_of(&file.metadata()?) == 0;
+            if is_included { Ok(()) } else { Err(error) }
+        }
+        set => set,
+    };
     #[cfg(windows)]
     return {
         let _ = (file, mode);
@@ -170,4 +184,26 @@ mod extended {
 pub fn copy_attributes(from: &File, to: &File, _keeps_owner: bool) -> Result<Vec<String>> {
     to.set_permissions(from.metadata()?.permissions())?;
     Ok(Vec::new())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mode_of_a_file_that_has_none_of_its_own_is_accepted_if_it_suffices() {
+        // no change is allowed there, as on a file system with the same mode for all files
+        let file = File::open("/proc/self/status").unwrap();
+        assert_eq!(mode_of(&file.metadata().unwrap()), 0o444);
+        set_file_mode(&file, 0o444).unwrap();
+        // others could read it, or its owner could not write to it
+        for mode in [0o400, 0o440, 0o644, 0o555] {
+            let error = set_file_mode(&file, mode).unwrap_err();
+            assert_eq!(
+                error.kind(),
+                std::io::ErrorKind::PermissionDenied,
+                "{mode:o}"
+            );
+        }
+    }
 }

@@ -162,13 +162,18 @@ pub fn punch_hole(file: &File, at: u64, length: u64) -> Result<()> {
 }
 
 /// Syncs a folder to disk, so that the names of new and renamed files survive a crash. Windows
-/// writes them to the journal of its file system instead, and has no function for this.
+/// writes them to the journal of its file system instead, and has no function for this. Some file
+/// systems, such as SMB shares and shared folders of virtual machines, have none either.
 ///
 /// # Errors
 /// If the folder cannot be opened or synced.
 pub fn sync_folder(folder: &Path) -> Result<()> {
     #[cfg(unix)]
-    return File::open(folder)?.sync_all();
+    return match File::open(folder)?.sync_all() {
+        // `EINVAL`: the file system does not sync folders
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => Ok(()),
+        synced => synced,
+    };
     #[cfg(windows)]
     return folder.metadata().map(drop);
 }
@@ -429,5 +434,15 @@ mod tests {
         options.read(true).custom_flags(flags);
         assert!(open_locked(&mut options, &path).is_err());
         assert!(wait_locked(&mut options, &path, || {}).is_err());
+    }
+
+    #[test]
+    fn a_file_system_need_not_sync_folders() {
+        // `fsync` of a folder fails with `EINVAL` there, as on SMB shares of older kernels
+        let proc = Path::new("/proc");
+        let refused = File::open(proc).unwrap().sync_all().unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput);
+        sync_folder(proc).unwrap();
+        assert!(sync_folder(&proc.join("none")).is_err());
     }
 }
