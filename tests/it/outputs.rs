@@ -241,6 +241,23 @@ fn blob_names_are_synced_before_the_index_lists_them() {
     );
 }
 
+/// In shared folders of some hypervisors, for example.
+#[test]
+fn a_lock_is_created_on_a_file_system_without_hard_links() {
+    if !need(&["strace"]) {
+        return;
+    }
+    let site = Outputs::new();
+    let refused = "strace -f -o trace -e 'trace=renameat2,?link,linkat' \
+                   -e inject=renameat2:error=EINVAL -e 'inject=?link,linkat:error=EPERM'";
+    site.sh(&format!(
+        "{refused} $LANDFALL lock -f m.yaml --store new --plain-http $UP --lock new.lock >&2"
+    ));
+    let lock = site.0.place.read("new.lock");
+    assert!(lock.contains("files:"), "{lock}");
+    assert!(site.0.place.read("trace").contains("EPERM"));
+}
+
 #[test]
 fn documents_next_to_a_bundle_are_synced_before_they_get_their_names() {
     if !need(&["strace"]) {

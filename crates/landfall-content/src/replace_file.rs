@@ -95,12 +95,20 @@ pub fn create_file(path: &Path, content: &[u8]) -> io::Result<()> {
     // not to `file` itself, whose errors contain its random name
     file.as_file().write_all(content)?;
     file.as_file().sync_all()?;
-    file.persist_noclobber(&path)
-        // `persist_noclobber` fails if the file exists by now
-        .map_err(|error| match error.error.kind() {
-            io::ErrorKind::AlreadyExists => FileChanged.into(),
-            _ => error.error,
-        })?;
+    let named = match file.persist_noclobber(&path) {
+        Err(refused) if refused.error.kind() != io::ErrorKind::AlreadyExists => {
+            // without hard links, as on some shares, only a new file can take the name
+            File::create_new(&path)
+                .map(drop)
+                .and_then(|()| Ok(refused.file.persist(&path)?))
+        }
+        named => named.map_err(|refused| refused.error),
+    };
+    named.map_err(|error| match error.kind() {
+        // the file exists by now
+        io::ErrorKind::AlreadyExists => FileChanged.into(),
+        _ => error,
+    })?;
     sync_folder(folder)
 }
 
