@@ -212,7 +212,14 @@ impl LockRun<'_> {
         let is_moved = self.moved.contains(&(R::Item::KIND, name.clone()));
         // the old pin, if it may stay although the request cannot be resolved
         let fallback = pinned.filter(|old| request.accepts(old, self.resolver));
-        let pinned = pinned.filter(|_| !is_moved);
+        // the packs of a git repository stay, and one with the new commits is added
+        let is_extended = is_moved && R::Item::KIND == EntryKind::Git;
+        let pinned = pinned.filter(|_| !is_moved || is_extended);
+        let pins = if is_extended {
+            PinPolicy::Refresh
+        } else {
+            self.pins
+        };
         let is_accepted_loss = self.results.accepted.contains_key(name.as_str());
         let checked = pinned.filter(|old| is_accepted_loss && !old.as_item().is_local());
         let upstream_error = match checked {
@@ -225,7 +232,7 @@ impl LockRun<'_> {
             // upstream no longer has the pinned item, so `pull` would fail: the loss is accepted
             return ResolveOutcome::Failed(None, error.clone());
         }
-        let outcome = match request.resolve(self.resolver, pinned, self.pins).await {
+        let outcome = match request.resolve(self.resolver, pinned, pins).await {
             ResolveOutcome::Kept(item) => match upstream_error {
                 Some(error) => ResolveOutcome::Failed(Some(item), error),
                 None => ResolveOutcome::Kept(item),
@@ -233,7 +240,7 @@ impl LockRun<'_> {
             // a hostile server may send sizes that would make the lock unreadable
             ResolveOutcome::New(item) => match self
                 .moved_since_look_up(item.as_item())
-                .filter(|_| pinned.is_none())
+                .filter(|_| is_moved || pinned.is_none())
                 .or_else(|| self.moved_tag(item.as_item()))
                 .or_else(|| item.as_item().implausibility())
             {
@@ -258,8 +265,8 @@ impl LockRun<'_> {
     /// signatures it checked.
     fn moved_since_look_up(&self, item: LockedItem<'_>) -> Option<String> {
         let looked_up = self.resolver.looked_up(item.kind(), &item.name())?;
-        let digest = item.digest();
-        (looked_up != digest).then(|| {
+        let digest = item.upstream_digest();
+        (*looked_up != *digest).then(|| {
             format!("upstream had {looked_up} when the update looked it up, and has {digest} now")
         })
     }

@@ -178,7 +178,7 @@ fn locked_content(lock: &Lock) -> BTreeMap<(EntryKind, String), (Digest, Option<
             let size = item.files().first().map(|file| file.size);
             (
                 (item.kind(), item.name().into_owned()),
-                (item.digest().clone(), size),
+                (item.upstream_digest().into_owned(), size),
             )
         })
         .collect()

@@ -77,6 +77,15 @@ impl<'l> LockedItem<'l> {
         }
     }
 
+    /// The digest that upstream has while the item is unchanged: its `digest` or, since no git
+    /// server knows that of a repository, the digest of the refs.
+    pub fn upstream_digest(self) -> Cow<'l, Digest> {
+        match self {
+            LockedItem::Git(repository) => Cow::Owned(git::refs_digest(&repository.refs)),
+            _ => Cow::Borrowed(self.digest()),
+        }
+    }
+
     /// Whether the content comes from a path next to the manifest, and not from upstream.
     pub fn is_local(self) -> bool {
         match self {

@@ -218,7 +218,10 @@ pub(super) fn update_rule(
     let (message, help) = match version {
         None => (
             format!("{what} without a tag has no version"),
-            "write its tag before the digest",
+            match what {
+                "a repository" => "write one tag as `ref`, or `update: digest` for all refs",
+                _ => "write its tag before the digest",
+            },
         ),
         // `update` edits the text that contains the version, here the value of the variable
         Some(version) if version.contains("${") => (

@@ -571,6 +571,45 @@ fn a_receipt_without_a_repository_is_not_a_complete_delivery() {
     assert!(report["bundle"]["digest"].is_string(), "{report:#}");
 }
 
+/// Before, `update: digest` was accepted and had no effect.
+#[test]
+fn an_update_follows_branches_with_the_policy_digest() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let repository = sample(&server);
+    let place = Place::new();
+    let url = server.url("team/platform.git");
+    place.write(
+        "m.yaml",
+        manifest(&url, "refs: [main, v1.1], update: digest"),
+    );
+    place.ok(&["lock", "-f", "m.yaml"]);
+    let old = locked(&place);
+    let check = ["update", "-f", "m.yaml", "--check"];
+    place.json(0, &check);
+    server.import(&repository, &history("main", 1000, 2));
+    let report = place.json(4, &check);
+    let mut notices = report["notices"].as_array().unwrap().iter();
+    assert!(notices.any(|one| one["kind"] == "moved"), "{report}");
+    assert_eq!(locked(&place), old);
+    place.json(0, &["update", "-f", "m.yaml"]);
+    let new = locked(&place);
+    assert_ne!(new["refs"], old["refs"]);
+    // a delta to the old lock has the new commits only
+    assert_eq!(new["packs"][0], old["packs"][0]);
+    assert_eq!(packs(&place).len(), 2);
+    place.json(0, &check);
+    place.ok(&["pull"]);
+
+    // a branch without the policy stays
+    place.write("m.yaml", manifest(&url, "refs: [main, v1.1]"));
+    server.import(&repository, &history("main", 2000, 1));
+    place.json(0, &check);
+    place.json(0, &["update", "-f", "m.yaml"]);
+    assert_eq!(locked(&place)["refs"], new["refs"]);
+}
+
 #[test]
 fn refs_that_upstream_lacks_are_unresolved() {
     let Some(server) = GitServer::new() else {

@@ -66,6 +66,13 @@ pub struct LockedGitRef {
     pub id: ObjectId,
 }
 
+/// The digest of the names and objects of `refs`. An update compares it with that of upstream to
+/// find out whether one of them moved.
+pub(crate) fn refs_digest(refs: &[LockedGitRef]) -> Digest {
+    let lines: String = refs.iter().map(|one| format!("{one}\n")).collect();
+    Digest::sha256(lines.as_bytes())
+}
+
 /// The verified signature of a ref: of its annotated tag, or of its commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -18,6 +18,6 @@ pub(crate) use self::kind::{entry, own_repository};
 pub use self::locked::{
     LockedGitRef, LockedGitRepository, LockedGitSubmodule, LockedLargeFile, VerifiedGitRef,
 };
-pub(crate) use self::locked::{normal_url, url_of};
+pub(crate) use self::locked::{normal_url, refs_digest, url_of};
 pub(crate) use self::manifest_entry::{GitEntry, check_ref};
 pub use self::request::GitRequest;

@@ -1,6 +1,6 @@
 //! How a request for a repository is merged, resolved and updated.
 
-use super::locked::LockedGitRepository;
+use super::locked::{LockedGitRepository, refs_digest};
 use super::request::GitRequest;
 use super::resolve::{GitResolveError, choose_refs, resolve};
 use super::signatures::{has_signed_tags, is_verified};
@@ -179,8 +179,11 @@ impl ItemRequest for GitRequest {
         resolver: &Resolver,
     ) -> Result<(Option<Digest>, Option<u64>), ResolveError> {
         let refs = list_refs(&resolver.sessions, &self.url).await?;
-        choose_refs(self, &refs)?;
-        Ok((None, None))
+        let chosen = choose_refs(self, &refs)?;
+        // other policies compare the names of tags
+        let rule = self.update.as_ref();
+        let follows_refs = rule.is_some_and(|rule| rule.policy == "digest");
+        Ok((follows_refs.then(|| refs_digest(&chosen.refs)), None))
     }
 }
 
