@@ -1,7 +1,7 @@
 //! Files that commands replace: their names, permissions and durability.
 
 use crate::support::faults::Rig;
-use crate::support::need;
+use crate::support::{need, skip, test_name};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::PathBuf;
@@ -239,6 +239,40 @@ fn blob_names_are_synced_before_the_index_lists_them() {
         renamed < synced && synced < index && index < last,
         "{trace}"
     );
+}
+
+/// As for users of one group, who may all write to a lock that belongs to one of them.
+#[test]
+fn a_lock_of_another_user_is_replaced_and_loses_its_owner() {
+    if !need(&["strace"]) {
+        return;
+    }
+    let site = Outputs::new();
+    let lock = site.path("landfall.lock");
+    if std::os::unix::fs::chown(&lock, Some(1234), Some(4321)).is_err() {
+        skip(&test_name(), "only root may change the owner");
+        return;
+    }
+    fs::set_permissions(&lock, fs::Permissions::from_mode(0o664)).unwrap();
+    let manifest = site.0.place.read("m.yaml");
+    let endpoint = "endpoints: [{host: added.example.com, port: 443, why: a test}]\n";
+    fs::write(site.path("m.yaml"), manifest + endpoint).unwrap();
+    let refused = "strace -f -o trace -e trace=fchown -e inject=fchown:error=EPERM";
+    site.sh(&format!(
+        "{refused} $LANDFALL lock -f m.yaml --store stores/first --plain-http $UP 2> messages"
+    ));
+    let messages = site.0.place.read("messages");
+    for lost in ["its owner", "its group; the new one has no rights"] {
+        let note = format!("landfall.lock: lost {lost}\n");
+        assert!(messages.contains(&note), "{messages}");
+    }
+    assert!(
+        site.0
+            .place
+            .read("landfall.lock")
+            .contains("added.example.com")
+    );
+    assert_eq!(format!("{:o}", site.mode("landfall.lock")), "604");
 }
 
 /// In shared folders of some hypervisors, for example.

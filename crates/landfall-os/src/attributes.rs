@@ -94,6 +94,9 @@ pub fn public_temporary_file() -> Builder<'static, 'static> {
 const ACL: &str = "system.posix_acl_access";
 #[cfg(unix)]
 const GROUP_BITS: u32 = 0o070;
+/// The bits that let a program run with the rights of its owner or group.
+#[cfg(unix)]
+const SET_ID_BITS: u32 = 0o6000;
 
 /// Copies the extended attributes and the mode of `from` to `to`, and with `keeps_owner` its owner
 /// and group too. Returns the attributes that could not be copied. On Windows, only the attribute
@@ -104,13 +107,24 @@ const GROUP_BITS: u32 = 0o070;
 #[cfg(unix)]
 pub fn copy_attributes(from: &File, to: &File, keeps_owner: bool) -> Result<Vec<String>> {
     let metadata = from.metadata()?;
+    let mut mode = metadata.permissions().mode();
+    let mut lost: Vec<String> = Vec::new();
     if keeps_owner {
         let created = to.metadata()?;
-        if metadata.uid() != created.uid() || metadata.gid() != created.gid() {
-            fchown(to, Some(metadata.uid()), Some(metadata.gid()))?;
+        let (uid, gid) = (metadata.uid(), metadata.gid());
+        let is_own = (uid, gid) == (created.uid(), created.gid());
+        // only root may give a file to another user, and others only to a group of their own
+        if !is_own && fchown(to, Some(uid), Some(gid)).is_err() {
+            mode &= !SET_ID_BITS;
+            if uid != created.uid() {
+                lost.push("its owner".into());
+            }
+            if gid != created.gid() && fchown(to, None, Some(gid)).is_err() {
+                mode &= !GROUP_BITS;
+                lost.push("its group; the new one has no rights".into());
+            }
         }
     }
-    let mut lost = Vec::new();
     let wanted = extended::names(from)?;
     // the folder may have given the new file a default access control list
     for name in extended::names(to)?
@@ -119,7 +133,6 @@ pub fn copy_attributes(from: &File, to: &File, keeps_owner: bool) -> Result<Vec<
     {
         rustix::fs::fremovexattr(to, name.as_str())?;
     }
-    let mut mode = metadata.permissions().mode();
     for name in &wanted {
         if extended::copy(from, to, name).is_ok() {
             continue;
