@@ -265,6 +265,39 @@ mod tests {
         assert!(detached(&b"other"[..]).is_err());
     }
 
+    /// As if a repository also signed with algorithms that are new.
+    #[test]
+    fn the_hash_of_a_signature_by_another_key_need_not_be_named() {
+        use base64::Engine as _;
+        let signer = OpenPgpSigner::parse(SECRET, None).unwrap();
+        let signed = signer.cleartext("Suite: x\n", Timestamp::now()).unwrap();
+        let start = signed.find("-----BEGIN PGP SIGNATURE-----").unwrap();
+        let (text, armor) = signed.split_at(start);
+        let mut packets = packet_bytes::<DetachedSignature>(armor.as_bytes())
+            .unwrap()
+            .into_owned();
+        // version 4, an unknown algorithm, SHA3-512, the time of creation, the issuer, and numbers
+        let mut other = vec![4, 1, 30, 14, 0, 6, 5, 2, 0x60, 0, 0, 0, 0, 10, 9, 16];
+        other.extend([0x22; 8]);
+        other.extend([0x11; 66]);
+        packets.extend([0xc2, other.len() as u8]);
+        packets.extend(other);
+        let encoded = base64::engine::general_purpose::STANDARD.encode(packets);
+        let lines = encoded.as_bytes().chunks(64).map(String::from_utf8_lossy);
+        let lines: Vec<_> = lines.collect();
+        let both = format!(
+            "{text}-----BEGIN PGP SIGNATURE-----\n\n{}\n-----END PGP SIGNATURE-----\n",
+            lines.join("\n")
+        );
+        let verify = |text: &str| {
+            let time = openpgp_rules::SignatureTime::Now;
+            signer.public.verify(text, time)
+        };
+        verify(&both).unwrap();
+        assert!(verify(&both.replacen("Hash: ", "Hash: SHA1,", 1)).is_ok());
+        assert!(verify(&both.replacen("Hash: SHA", "Hash: RIPEMD", 1)).is_err());
+    }
+
     #[test]
     fn an_exported_key_keeps_self_signatures_that_name_only_its_fingerprint() {
         let mut signer = OpenPgpSigner::parse(SECRET, None).unwrap();
