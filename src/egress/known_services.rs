@@ -76,6 +76,8 @@ const KUBERNETES_CONTENT: &[FurtherHost] = &[content("*.pkg.dev"), content("cdn.
 
 const RED_HAT: &str = "https://access.redhat.com/articles/7084334";
 const GITHUB: &str = "https://docs.github.com/en/actions/reference/runners/self-hosted-runners";
+/// Says how to list the domain names of GitHub, of which `*.githubusercontent.com` is one.
+const GITHUB_NAMES: &str = "https://docs.github.com/en/get-started/using-github/allowing-access-to-githubs-services-from-a-restricted-network";
 const GOOGLE: &str = "https://docs.cloud.google.com/kubernetes-engine/distributed-cloud/bare-metal/docs/installing/proxy";
 const KUBERNETES_REGISTRY: &str = "https://github.com/kubernetes/k8s.io/pull/9865";
 const KUBERNETES_IN_AWS: Option<&str> = Some(
@@ -129,6 +131,14 @@ pub(super) const SERVICES: &[KnownService] = &[
         )
     },
     KnownService {
+        path: "/raw/",
+        ..service(
+            "github.com",
+            &[content("raw.githubusercontent.com")],
+            GITHUB_NAMES,
+        )
+    },
+    KnownService {
         path: "/releases/download/",
         ..service("github.com", GITHUB_RELEASES, GITHUB)
     },
@@ -172,6 +182,7 @@ pub(super) const SERVICES: &[KnownService] = &[
         "https://anywhere.eks.amazonaws.com/docs/getting-started/",
     ),
     service("quay.io", QUAY_CONTENT, RED_HAT),
+    service("raw.githubusercontent.com", &[], GITHUB_NAMES),
     service(
         "registry-1.docker.io",
         &[
@@ -281,7 +292,11 @@ mod tests {
             ["*.pkg.dev", "cdn.registry.k8s.io"]
         );
         // these services use no further hosts
-        for alone in ["https://dl.k8s.io/v1.33.4/x", "https://get.helm.sh/x"] {
+        for alone in [
+            "https://dl.k8s.io/v1.33.4/x",
+            "https://get.helm.sh/x",
+            "https://raw.githubusercontent.com/a/b/main/x",
+        ] {
             assert_eq!(hosts(alone).len(), 0, "{alone}");
         }
         for google in [
@@ -319,7 +334,10 @@ mod tests {
                 "https://huggingface.co/a/b/resolve/main/model.safetensors",
                 Some("*.hf.co"),
             ),
-            ("https://github.com/a/b/raw/main/x", None),
+            (
+                "https://github.com/a/b/raw/main/x",
+                Some("raw.githubusercontent.com"),
+            ),
             ("https://notquay.io/", None),
             ("https://pkg.dev/", None),
             ("https://10.0.0.1/", None),
