@@ -7,6 +7,8 @@ use crate::support::faults::{Content, Faults};
 use crate::support::images::sha256;
 use crate::support::pki::Authority;
 use crate::support::{Place, landfall_serve, need, run, test_name};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -262,13 +264,24 @@ proxy: {http: \"http://10.0.0.1:3128\", https: \"http://10.0.0.1:3128\"}
         data.starts_with("#cloud-config\n# Written by `landfall render node "),
         "{data}"
     );
+    // so does Ignition with a unit
+    let config = made.remove(Path::new("ignition.json")).unwrap();
+    let config: serde_json::Value = serde_json::from_str(&config).unwrap();
+    let file = &config["storage"]["files"][0];
+    let source = file["contents"]["source"].as_str().unwrap();
+    let script = STANDARD.decode(source.strip_prefix("data:;base64,").unwrap());
+    assert_eq!(script.unwrap(), place.read_bytes("out/install.sh"));
+    assert_eq!(file["mode"], 0o700);
+    let start = format!("/bin/sh {} --replace\n", file["path"].as_str().unwrap());
+    let unit = config["systemd"]["units"][0]["contents"].as_str().unwrap();
+    assert!(unit.contains(&start), "{unit}");
     // the steps are the same for every site, and their source is reviewed itself
     let script = made.get_mut(Path::new("install.sh")).unwrap();
     let steps = script.find("\n# --- steps").unwrap();
     script.truncate(steps);
     made.insert("printed.txt".into(), printed);
     compare(&made, "node-corp");
-    for file in ["out/install.sh", "out/cloud-init.yaml"] {
+    for file in ["out/install.sh", "out/cloud-init.yaml", "out/ignition.json"] {
         assert_eq!(mode(&place.path(file)) & 0o077, 0, "{file} has the account");
     }
     if need(&["shellcheck"]) {
@@ -574,6 +587,76 @@ fn the_authority_is_where_the_system_reads_it() {
         assert_eq!(trusted.matches("BEGIN CERTIFICATE").count(), 1, "{folder}");
     }
 }
+
+/// Flatcar has containerd and runc, and its `/usr` cannot be written.
+#[test]
+fn programs_are_below_opt_on_flatcar() {
+    if !need(&PROGRAMS) {
+        return;
+    }
+    let site = Site::new();
+    site.place.write("ca.crt", CERTIFICATE);
+    let text = site.place.read("site.yaml");
+    site.place
+        .write("site.yaml", text.replace("plainHTTP: true", "ca: ca.crt"));
+    site.render(&[]);
+    let usr = [
+        ("bin/containerd", "#!/bin/sh\n"),
+        ("bin/runc", "#!/bin/sh\n"),
+        (
+            "lib/systemd/system/containerd.service",
+            "[Service]\nExecStart=/usr/bin/containerd --config /usr/share/containerd/config.toml\n\
+             [Install]\nWantedBy=multi-user.target\n",
+        ),
+    ];
+    for (file, text) in usr {
+        let path = site.place.write(&format!("machine/usr/{file}"), text);
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    site.place
+        .write("machine/etc/os-release", "NAME=Flatcar\nID=flatcar\n");
+    let of_usr = files(&site.place.path("machine/usr"));
+    let install = || {
+        let mut shell = site.place.clean("dash");
+        String::from_utf8(run(shell.args(["-c", ON_FLATCAR]))).unwrap()
+    };
+    let printed = install();
+    assert!(
+        printed.contains("containerd is that of Flatcar") && printed.contains("/usr/libexec"),
+        "{printed}"
+    );
+    assert_eq!(files(&site.place.path("machine/usr")), of_usr);
+    for program in ["kubelet", "kubeadm", "kubectl", "crictl"] {
+        let path = site.place.path(format!("machine/opt/bin/{program}"));
+        assert_eq!(mode(&path), 0o755, "{program}");
+    }
+    for (file, words) in [
+        ("etc/containerd/config.toml", "version = 2\n"),
+        ("etc/ssl/certs/landfall-site-1.pem", "BEGIN CERTIFICATE"),
+        (
+            "etc/systemd/system/containerd.service.d/10-landfall-config.conf",
+            "ExecStart=/usr/bin/containerd\n",
+        ),
+        ("etc/systemd/system/kubelet.service", "=/opt/bin/kubelet"),
+        (
+            "etc/systemd/system/kubelet.service.d/10-kubeadm.conf",
+            "=/opt/bin/kubelet",
+        ),
+    ] {
+        let text = site.on_machine(file);
+        assert!(text.contains(words), "{file}: {text}");
+    }
+    assert!(install().contains("ready: 0 changes"));
+}
+
+/// Runs the script with a `chroot` that knows only the version of containerd.
+const ON_FLATCAR: &str = r"
+chroot() {
+    case $* in *containerd\ --version) echo 'containerd github.com/containerd/containerd v1.7.27 05044ec0' ;; esac
+}
+set -- --root machine
+. out/install.sh
+";
 
 /// Runs the script with a `chroot` that only records its commands. The first one of apt-get meets a
 /// lock.

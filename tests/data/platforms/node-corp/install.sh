@@ -38,7 +38,7 @@ b25l
 LANDFALL
 }
 site_trust() {
-file "$1/landfall-site-1.crt" 0644 <<'LANDFALL'
+file "$1/landfall-site-1.$2" 0644 <<'LANDFALL'
 -----BEGIN CERTIFICATE-----
 b25l
 -----END CERTIFICATE-----

@@ -34,9 +34,12 @@ finish() {
     printf 'FAILED at step %s: a command ended with %s, see above\n' "$STEP" "$code" >&2
 }
 
+# Whether the machine has Flatcar, whose /usr cannot be written, and has containerd and runc.
+is_flatcar() { grep -qs '^ID=flatcar$' "$ROOT/etc/os-release"; }
+
 # The path of a program of the node, or nothing.
 program() {
-  for folder in /usr/local/sbin /usr/local/bin /usr/sbin /usr/bin /sbin /bin; do
+  for folder in /usr/local/sbin /usr/local/bin /opt/bin /usr/sbin /usr/bin /sbin /bin; do
     if [ -x "$ROOT$folder/$1" ]; then
       echo "$folder/$1"
       return 0
@@ -176,7 +179,9 @@ install_item() { # NAME HOW TARGET SHA256 PATH
     program) add_file "$WORK/item" "$3" 0755 ;;
     unit)
       # the unit of Kubernetes' packages starts /usr/bin/kubelet
-      sed 's:/usr/bin/kubelet:/usr/local/bin/kubelet:g' "$WORK/item" > "$WORK/unit"
+      folder=/usr/local/bin
+      if is_flatcar; then folder=/opt/bin; fi
+      sed "s:/usr/bin/kubelet:$folder/kubelet:g" "$WORK/item" > "$WORK/unit"
       add_file "$WORK/unit" "$3" 0644
       ;;
     archive)
@@ -223,15 +228,18 @@ step_system() {
 
 step_trust() {
   before=$CHANGES
-  if [ -d "$ROOT/etc/pki/ca-trust/source/anchors" ]; then
-    site_trust "/etc/pki/ca-trust/source/anchors"
+  if is_flatcar; then
+    site_trust "/etc/ssl/certs" pem
+    refresh=update-ca-certificates
+  elif [ -d "$ROOT/etc/pki/ca-trust/source/anchors" ]; then
+    site_trust "/etc/pki/ca-trust/source/anchors" crt
     refresh=update-ca-trust
   elif [ -d "$ROOT/etc/pki/trust/anchors" ]; then
     # the program of SLES and openSUSE does not read /usr/local
-    site_trust "/etc/pki/trust/anchors"
+    site_trust "/etc/pki/trust/anchors" crt
     refresh=update-ca-certificates
   else
-    site_trust "/usr/local/share/ca-certificates"
+    site_trust "/usr/local/share/ca-certificates" crt
     refresh=update-ca-certificates
   fi
   if [ "$CHANGES" = "$before" ]; then
@@ -332,6 +340,15 @@ step_files() {
   items > "$WORK/items"
   while read -r name how target arch sum path; do
     case $arch in "$ARCH" | any) ;; *) continue ;; esac
+    if is_flatcar; then
+      case $name in
+        containerd | runc | containerd.service)
+          say_ok "$name is that of Flatcar"
+          continue
+          ;;
+      esac
+      case $target in /usr/local/*) target=/opt/${target#/usr/local/} ;; esac
+    fi
     if is_current "$name" "$sum"; then
       say_ok "$name is installed"
     else
@@ -344,6 +361,16 @@ step_files() {
 step_config() {
   before=$CHANGES
   version=$CONTAINERD
+  if is_flatcar; then
+    version=''
+    # its unit names a configuration below /usr
+    file /etc/systemd/system/containerd.service.d/10-landfall-config.conf 0644 << 'END'
+[Service]
+ExecStart=
+ExecStart=/usr/bin/containerd
+END
+    note "kubeadm mounts a folder below /usr/libexec, which Flatcar cannot create: in the file for kubeadm init, set flex-volume-plugin-dir in extraArgs of controllerManager to a folder below /opt"
+  fi
   if [ -z "$version" ]; then
     containerd=$(program containerd) || fail "there is no containerd" \
       "add its archive or its package to the manifest, lock and deliver it, and render this script again"

@@ -1,4 +1,5 @@
-//! `node`: a script that turns a machine into a node for kubeadm, and the same as cloud-init data.
+//! `node`: a script that turns a machine into a node for kubeadm, and the same as data for
+//! cloud-init and Ignition.
 
 mod node_files;
 
@@ -17,6 +18,8 @@ use crate::platform::{
 use crate::render::{SANDBOX, locked_sandbox_image, sandbox_image};
 use crate::rendered_file::RenderedFile;
 use crate::signature_policy::PACKAGES_KEY;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use landfall_item::LockedPackageSet;
 use landfall_model::report::shell_word;
 use landfall_model::{AddressRange, Consumer, DEFAULT_SERVICES, Failure};
@@ -81,7 +84,7 @@ const STEPS: &str = include_str!("install.sh");
 pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
     name: "node",
     about: "A node for kubeadm: an install script with everything from packages to \
-            containerd's configuration, and the same for cloud-init",
+            containerd's configuration, and the same for cloud-init and Ignition",
     details: "Run install.sh as root on the machine; `sh install.sh --help` lists its \
               options. It installs the files of the lock by their checksums from the \
               site's file server, or from a folder of `landfall export files`. A second \
@@ -112,7 +115,11 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let mut notes = Vec::new();
     let script = install_script(request, &mut notes)?;
     Ok(RenderedConfig::of_files(
-        vec![cloud_init(&script, request), script],
+        vec![
+            cloud_init(&script, request),
+            ignition(&script, request),
+            script,
+        ],
         notes,
     ))
 }
@@ -176,7 +183,7 @@ fn install_script(
         certificates.iter().map(|pem| print_text(pem)),
     );
     let trust = certificates.iter().enumerate().map(|(at, pem)| {
-        let command = format!("file \"$1/landfall-site-{}.crt\" 0644", at + 1);
+        let command = format!("file \"$1/landfall-site-{}.$2\" 0644", at + 1);
         here_document(&command, pem)
     });
     text += &function("site_trust", trust);
@@ -198,16 +205,18 @@ fn install_script(
         .secret(secret))
 }
 
+/// The path of the script on a new machine.
+const SCRIPT: &str = "/var/lib/landfall/install.sh";
+
 /// Returns the user data that writes the script to a new machine and runs it.
 fn cloud_init(script: &RenderedFile, request: &RenderRequest<'_>) -> RenderedFile {
-    let path = "/var/lib/landfall/install.sh";
     let file = map([
-        ("path", path.into()),
+        ("path", SCRIPT.into()),
         ("permissions", "0700".into()),
         ("content", headed(script.clone(), request).text.into()),
     ]);
     // the image of the machine may have files that the script has to replace
-    let run = ["sh", path, "--replace"].map(serde_yaml::Value::from);
+    let run = ["sh", SCRIPT, "--replace"].map(serde_yaml::Value::from);
     let data = map([
         ("write_files", vec![file].into()),
         ("runcmd", vec![serde_yaml::Value::from(run.to_vec())].into()),
@@ -217,6 +226,34 @@ fn cloud_init(script: &RenderedFile, request: &RenderRequest<'_>) -> RenderedFil
         format!("#cloud-config\n{}", document(&data)),
     )
     .secret(script.secret)
+}
+
+/// Returns the same for Ignition, which Flatcar and Fedora `CoreOS` have in place of cloud-init. If
+/// the script fails, it runs again at the next start.
+fn ignition(script: &RenderedFile, request: &RenderRequest<'_>) -> RenderedFile {
+    let text = STANDARD.encode(headed(script.clone(), request).text);
+    let done = "/var/lib/landfall/installed";
+    let unit = format!(
+        "[Unit]\nDescription=Sets up this machine as a node for kubeadm\n\
+         Wants=network-online.target\nAfter=network-online.target\n\
+         ConditionPathExists=!{done}\n\n\
+         [Service]\nType=oneshot\nRemainAfterExit=yes\n\
+         ExecStart=/bin/sh {SCRIPT} --replace\nExecStartPost=/bin/touch {done}\n\n\
+         [Install]\nWantedBy=multi-user.target\n"
+    );
+    let file = json!({
+        "path": SCRIPT,
+        "mode": 0o700,
+        "overwrite": true,
+        "contents": {"source": format!("data:;base64,{text}")},
+    });
+    let unit = json!({"name": "landfall-install.service", "enabled": true, "contents": unit});
+    let config = json!({
+        "ignition": {"version": "3.3.0"},
+        "storage": {"files": [file]},
+        "systemd": {"units": [unit]},
+    });
+    RenderedFile::without_comments("ignition.json", format!("{config:#}\n")).secret(script.secret)
 }
 
 /// The packages that the script installs with apt or dnf, and the files of their sources.
