@@ -1,7 +1,7 @@
 //! `landfall render kubespray`: the group variables of an inventory.
 
 use super::both_sites::ROOT;
-use super::{place, refused};
+use super::{CERTIFICATE, place, refused};
 use crate::support::Place;
 use serde_yaml::Value;
 
@@ -54,6 +54,49 @@ fn a_repository_with_its_own_path_is_refused_unless_kubespray_is_a_consumer() {
         "{message}"
     );
     variables(&place(&format!("{site}consumers: [kubespray]\n"), IMAGES));
+}
+
+#[test]
+fn nodes_with_cri_o_get_its_variables() {
+    let site = "registry:\n  address: registry.test:5000\n  ca: ca.crt\n  credentials: {file: account}\n  \
+                paths: {quay.io: quay}\n";
+    let place = place(site, IMAGES);
+    place.write("ca.crt", CERTIFICATE);
+    place.write("account", "robot:hush\n");
+    let args = ["render", "kubespray", "--site", "site.yaml", "-o", "out"];
+    let args = [&args[..], &["--set", "container-manager=crio"]].concat();
+    let read = |file: &str| -> Value {
+        place.ok(&args);
+        serde_yaml::from_str(&place.read(&format!("out/group_vars/all/{file}"))).unwrap()
+    };
+    let variables = read("landfall.yml");
+    assert!(variables.get("containerd_registries_mirrors").is_none());
+    let expected = "- {prefix: docker.io, location: \"registry.test:5000\", insecure: false}\n\
+                    - {prefix: k8s.gcr.io, location: \"registry.test:5000\", insecure: false}\n\
+                    - {prefix: quay.io, location: \"registry.test:5000/quay\", insecure: false}\n\
+                    - {prefix: registry.k8s.io, location: \"registry.test:5000\", insecure: false}\n";
+    let expected: Value = serde_yaml::from_str(expected).unwrap();
+    assert_eq!(variables["crio_registries"], expected);
+    let account = read("landfall-credentials.yml")["crio_registry_auth"][0].clone();
+    assert_eq!(account["registry"], "registry.test:5000");
+    assert_eq!(
+        [&account["username"], &account["password"]],
+        ["robot", "hush"]
+    );
+    let trusted = place.path("out/node/etc/containers/certs.d/registry.test:5000/ca.crt");
+    assert!(trusted.exists());
+    // upstream is the location, and the registry is its mirror
+    place.write(
+        "site.yaml",
+        "apiVersion: landfall/v1\nkind: Site\nregistry: {address: r.test, plainHTTP: true, upstreamFallback: true}\n",
+    );
+    let list = read("landfall.yml")["crio_registries"].clone();
+    let expected = "{prefix: quay.io, location: quay.io, insecure: false, \
+                    mirrors: [{location: r.test, insecure: true}]}";
+    let expected: Value = serde_yaml::from_str(expected).unwrap();
+    assert_eq!(list[2], expected);
+    let own: Value = serde_yaml::from_str("{location: r.test, insecure: true}").unwrap();
+    assert_eq!(list[4], own);
 }
 
 #[test]

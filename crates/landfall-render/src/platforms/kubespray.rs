@@ -3,8 +3,12 @@
 
 use super::containerd::{mirror_url, other_accounts};
 use crate::kubernetes_objects::{document, map, optional, some_map, texts};
-use crate::node_registry::{HostMirror, NodeRegistry, host_mirrors};
-use crate::platform::{OutputForm, RenderPlatform, RenderRequest, RenderedConfig};
+use crate::node_registry::{
+    HostMirror, NodeRegistry, host_mirrors, registry_locations, separate_accounts_note,
+};
+use crate::platform::{
+    BasicCredentials, OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig,
+};
 use crate::proxy::{NoProxyDialect, PodProxy};
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure, KUBESPRAY_REGISTRIES};
@@ -15,6 +19,14 @@ const VARIABLES: &str = "group_vars/all";
 
 /// The folder of the certificates on nodes.
 const CERTIFICATES: &str = "etc/ssl/landfall";
+
+/// Selects the runtime whose mirrors are written.
+const MANAGER: PlatformSetting = PlatformSetting::new(
+    "container-manager",
+    "RUNTIME",
+    "The runtime of nodes, as in Kubespray's container_manager",
+)
+.one_of(&["containerd", "crio"]);
 
 /// The variable with the account of the registry.
 const ACCOUNT: &str = "landfall_registry_account";
@@ -34,6 +46,7 @@ pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
             and the proxy",
     details: "Copy group_vars/all to the inventory. Nodes need the files below node/ \
               before Kubespray runs; their paths in that folder are the paths on a node.",
+    settings: &[MANAGER],
     consumer: Some(Consumer::Kubespray),
     writes: OutputForm::Files {
         not_into: Some(
@@ -119,6 +132,25 @@ fn add_registry(
         ),
     }
     let account = registry.account(&request.mapping.target().prefix)?;
+    if request.settings.get(MANAGER.key) == Some("crio") {
+        registry.refuse_ipv6("CRI-O")?;
+        let own = registry.target.registry.as_str();
+        variables.insert(
+            "crio_registries".into(),
+            crio_registries(request, &registry),
+        );
+        if let Some(BasicCredentials { username, password }) = account {
+            let account = map([
+                ("registry", own.into()),
+                ("username", username.into()),
+                ("password", password.into()),
+            ]);
+            secrets.insert("crio_registry_auth".into(), vec![account].into());
+        }
+        files.extend(registry.trust(&format!("node/etc/containers/certs.d/{own}")));
+        notes.extend(separate_accounts_note(request, &registry)?);
+        return Ok(());
+    }
     variables.insert(
         "containerd_registries_mirrors".into(),
         mirrors(request, &registry, account.is_some())?,
@@ -129,6 +161,36 @@ fn add_registry(
     files.extend(registry.trust(&format!("node/{CERTIFICATES}")));
     notes.extend(other_accounts(request, &registry, false)?);
     Ok(())
+}
+
+/// Returns the locations of hosts and repositories, from which Kubespray writes a registries.conf
+/// for each.
+fn crio_registries(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> Value {
+    let insecure = |is_insecure: bool| ("insecure", Value::from(is_insecure));
+    let locations = registry_locations(request).into_iter();
+    let mut list: Vec<Value> = locations
+        .map(|(prefix, location)| {
+            let at = |location: &str| ("location", Value::from(location));
+            let own = [at(&location), insecure(registry.is_insecure())];
+            if !request.upstream_fallback() {
+                let [location, insecure] = own;
+                return map([("prefix", prefix.into()), location, insecure]);
+            }
+            let host = prefix.split('/').next().unwrap_or_default();
+            let mirror = map(own);
+            map([
+                ("prefix", prefix.as_str().into()),
+                at(&prefix),
+                insecure(request.is_plain_upstream(host)),
+                ("mirrors", vec![mirror].into()),
+            ])
+        })
+        .collect();
+    if registry.is_insecure() {
+        let own = registry.target.registry.as_str();
+        list.push(map([("location", own.into()), insecure(true)]));
+    }
+    list.into()
 }
 
 /// Returns the mirrors of containerd, from which Kubespray writes a hosts.toml for each host.
