@@ -66,6 +66,14 @@ fn render(name: &str, request: &RenderRequest<'_>) -> Result<RenderedConfig, Fai
         "without a registry, nodes can load an archive of `landfall export images` from \
          /var/lib/rancher/{name}/agent/images"
     )];
+    // containerd/containerd#10055
+    if registry.target.registry.starts_with('[') {
+        notes.push(format!(
+            "up to 1.31.5, {name} has containerd 1.x, which ignores a mirror at an IPv6 address; \
+             for these releases, give {} a host name and set registry.address to that name",
+            registry.target.registry
+        ));
+    }
     notes.extend(separate_accounts_note(request, &registry)?);
     Ok(RenderedConfig::of_files(files, notes))
 }
