@@ -13,9 +13,11 @@ use std::process::Command;
 const MAX_BYTES: u64 = 4 << 20;
 
 /// The folders of programs.
-const FOLDERS: [&str; 6] = [
+const FOLDERS: [&str; 7] = [
     "/usr/local/sbin",
     "/usr/local/bin",
+    // of Flatcar
+    "/opt/bin",
     "/usr/sbin",
     "/usr/bin",
     "/sbin",
