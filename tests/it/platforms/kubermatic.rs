@@ -397,6 +397,31 @@ fn files_that_are_not_profiles_are_refused() {
     }
 }
 
+/// Releases of operating-system-manager before May 2026 set `override_path` for all mirrors of a
+/// host if one has the parameter.
+#[test]
+fn all_mirrors_of_a_host_have_a_path_if_one_has() {
+    let site = "registry:\n  address: r.test\n  paths: {k8s.gcr.io: kubernetes}\n\
+                consumers: [kubermatic]\n";
+    let place = place(
+        site,
+        &["k8s.gcr.io/pause:3.1", "registry.k8s.io/kube-proxy:v1.33.4"],
+    );
+    place.ok(&["render", "kubermatic", "--site", "site.yaml", "-o", "out"]);
+    let seed: Value = serde_yaml::from_str(&place.read("out/kubermatic-seed.yaml")).unwrap();
+    let node = &seed["spec"]["datacenters"]["datacenter"]["node"];
+    let registries = &node["containerdRegistryMirrors"]["registries"];
+    let mirrors = |host: &str| registries[host]["mirrors"].as_sequence().unwrap().clone();
+    assert_eq!(
+        mirrors("k8s.gcr.io"),
+        [
+            "https://r.test/v2/kubernetes?kubermatic=override_path%3Dtrue",
+            "https://r.test/v2?kubermatic=override_path%3Dtrue",
+        ]
+    );
+    assert_eq!(mirrors("registry.k8s.io"), ["https://r.test"]);
+}
+
 /// KKP and `KubeOne` configure for each host whether the certificates of the host's mirrors are
 /// verified.
 #[test]

@@ -4,7 +4,7 @@
 use super::profile::{self, MachineProfile};
 use super::{KubermaticProxy, NAMESPACE, at_registry, no_proxy, repository};
 use crate::kubernetes_objects::{map, metadata, object, optional, some_map, texts};
-use crate::node_registry::{NodeRegistry, host_mirrors};
+use crate::node_registry::{NodeRegistry, host_mirrors, join_path};
 use crate::platform::{PlatformSetting, RenderRequest, wrong_value};
 use crate::proxy::NoProxyDialect;
 use crate::render::sandbox_image;
@@ -56,13 +56,16 @@ pub(super) fn seed(
                  site"
             ));
         }
-        let urls = mirrors.iter().map(|mirror| match mirror.prefix.as_str() {
-            "" => registry.url(),
-            // operating-system-manager sets `override_path` because of this parameter
-            prefix => format!(
-                "{}/v2/{prefix}?kubermatic=override_path%3Dtrue",
+        // operating-system-manager sets `override_path` because of this parameter; before May 2026,
+        // it then does so for all mirrors of the host
+        let has_paths = mirrors.iter().any(|mirror| !mirror.prefix.is_empty());
+        let urls = mirrors.iter().map(|mirror| {
+            let path = join_path("v2", &mirror.prefix);
+            if has_paths {
+                format!("{}/{path}?kubermatic=override_path%3Dtrue", registry.url())
+            } else {
                 registry.url()
-            ),
+            }
         });
         registries.insert(host.into(), map([("mirrors", texts(urls))]));
     }
