@@ -2,10 +2,11 @@
 
 use crate::kubernetes_objects::{OBJECT_NAME, is_object_name};
 use crate::node_registry::{NodeRegistry, names_host};
-use crate::proxy::{self, NoProxyEntries, NodeProxy};
+use crate::proxy::{self, NoProxyDialect, NoProxyEntries, NodeProxy};
 use crate::rendered_file::RenderedFile;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use landfall_http::bypasses_proxy;
 use landfall_item::lockfile::Lock;
 use landfall_model::config::{Site, SiteCluster};
 use landfall_model::document::nearest;
@@ -19,6 +20,7 @@ use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use url::Url;
 
 /// A platform that `landfall render` writes configuration for.
 #[derive(Debug)]
@@ -317,6 +319,21 @@ impl<'r> RenderRequest<'r> {
     /// Returns the hosts that bypass the proxy.
     pub fn no_proxy(&self) -> NoProxyEntries {
         NoProxyEntries::of(self.site, self.target)
+    }
+
+    /// Whether the site has a proxy that nodes do not use for `url`.
+    pub(super) fn has_bypass_for(&self, url: &str) -> bool {
+        let proxy = self.site.and_then(|site| site.proxy.as_ref());
+        let has_proxy = proxy.is_some_and(|proxy| proxy.http.is_some() || proxy.https.is_some());
+        let url = Url::parse(url).ok();
+        let address = url.and_then(|url| {
+            let port = url.port_or_known_default()?;
+            Some(format!("{}:{port}", url.host_str()?))
+        });
+        has_proxy
+            && address.is_some_and(|address| {
+                bypasses_proxy(&self.no_proxy().list(NoProxyDialect::Bare), &address)
+            })
     }
 
     /// Whether nodes may pull an image from upstream if the registry lacks it. By default they may

@@ -185,3 +185,49 @@ fn profiles_of_kkp_use_the_package_set_of_their_operating_system() {
         "{printed}"
     );
 }
+
+/// The configuration of a machine may have a proxy for all hosts.
+#[test]
+fn package_managers_connect_directly_to_hosts_in_no_proxy() {
+    let place = machines();
+    let settings = "etc/apt/apt.conf.d/99landfall";
+    let repository = |folder: &str| {
+        let made = files(&place.path(format!("{folder}/etc/landfall/yum.repos.d")));
+        made.into_values().next().unwrap()
+    };
+    assert!(!place.read(&format!("apt/{settings}")).contains("Proxy"));
+    assert!(!repository("yum").contains("proxy"));
+    let proxy = "proxy: {http: \"http://p.test:3128\", noProxy: {installation: [10.0.0.0/8]}}\n";
+    place.write("site.yaml", place.read("site.yaml") + proxy);
+    for (url, expected) in [
+        (
+            "http://files.test/up",
+            Some("\nAcquire::http::Proxy::files.test \"DIRECT\";\n"),
+        ),
+        (
+            "https://10.1.2.3:8443",
+            Some("\nAcquire::https::Proxy::10.1.2.3 \"DIRECT\";\n"),
+        ),
+        ("http://elsewhere.test", None),
+    ] {
+        let url = format!("url={url}");
+        let args = ["render", "apt", "--site", "site.yaml", "--set", &url];
+        place.ok(&[&args[..], &["-o", "apt"]].concat());
+        let text = place.read(&format!("apt/{settings}"));
+        match expected {
+            Some(line) => assert!(text.contains(line), "{text}"),
+            None => assert!(!text.contains("Proxy"), "{text}"),
+        }
+    }
+    let args = [
+        "render",
+        "yum",
+        "--site",
+        "site.yaml",
+        "--set",
+        "others=off",
+    ];
+    place.ok(&[&args[..], &["-o", "yum"]].concat());
+    let text = repository("yum");
+    assert!(text.contains("\nproxy=_none_\n"), "{text}");
+}

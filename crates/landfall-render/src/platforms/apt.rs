@@ -56,7 +56,8 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let folders = folder_names(sets.iter().map(|set| set.name.as_str()))?;
     let mut files = Vec::new();
     for (set, folder) in sets.iter().zip(&folders) {
-        let own = source_files(set, url, only, site_key.as_deref());
+        let is_direct = request.has_bypass_for(url);
+        let own = source_files(set, url, only, site_key.as_deref(), is_direct);
         files.extend(own.into_iter().map(|file| {
             if sets.len() > 1 {
                 file.in_folder(folder)
@@ -69,12 +70,14 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
 }
 
 /// Returns the files with which machines install `set` from `url`, and only from there if `only` is
-/// set. If the index of `set` is trimmed, it is verified with `site_key`.
+/// set. If the index of `set` is trimmed, it is verified with `site_key`. If `is_direct`, apt uses
+/// no proxy for `url`.
 pub(super) fn source_files(
     set: &LockedPackageSet,
     url: &str,
     only: bool,
     site_key: Option<&str>,
+    is_direct: bool,
 ) -> Vec<RenderedFile> {
     let site_key = site_key.filter(|_| set.index == OfferedIndex::Trimmed);
     let keys: BTreeMap<&str, &str> = match site_key {
@@ -107,6 +110,9 @@ pub(super) fn source_files(
     if !set.recommends {
         settings += "APT::Install-Recommends \"false\";\n";
     }
+    if is_direct {
+        settings.extend(without_proxy(url));
+    }
     if !settings.is_empty() {
         files.push(RenderedFile::new("etc/apt/apt.conf.d/99landfall", settings));
     }
@@ -118,6 +124,15 @@ pub(super) fn source_files(
         ));
     }
     files
+}
+
+/// Returns the setting with which apt connects to the host of `url` directly: other files of the
+/// machine may set a proxy for all hosts.
+fn without_proxy(url: &str) -> Option<String> {
+    let url = Url::parse(url).ok()?;
+    let host = without_brackets(url.host_str()?);
+    let scheme = url.scheme();
+    Some(format!("Acquire::{scheme}::Proxy::{host} \"DIRECT\";\n"))
 }
 
 /// Returns preferences (`apt_preferences(5)`) for the mirrored versions: the signed index also

@@ -61,8 +61,9 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
                 .into(),
         );
     }
+    let is_direct = request.has_bypass_for(files);
     Ok(RenderedConfig::of_files(
-        source_files(&sets, files, is_alone, site_key.as_deref()),
+        source_files(&sets, files, is_alone, site_key.as_deref(), is_direct),
         notes,
     ))
 }
@@ -73,12 +74,14 @@ fn has_weak(sets: &[&LockedPackageSet]) -> bool {
 }
 
 /// Returns the files with which machines install `sets` from `url`, and only from there if
-/// `is_alone`. Trimmed metadata is verified with `site_key`.
+/// `is_alone`. Trimmed metadata is verified with `site_key`. If `is_direct`, dnf does not use the
+/// proxy of its configuration for `url`.
 pub(super) fn source_files(
     sets: &[&LockedPackageSet],
     url: &str,
     is_alone: bool,
     site_key: Option<&str>,
+    is_direct: bool,
 ) -> Vec<RenderedFile> {
     let folder = if is_alone {
         "etc/landfall/yum.repos.d"
@@ -104,6 +107,9 @@ pub(super) fn source_files(
             rendered.insert(keys[1].clone(), key.to_owned());
         }
         let mut text = repository(&id, source, url, &keys, is_signed || site_key.is_some());
+        if is_direct {
+            text += "proxy=_none_\n";
+        }
         text += &match carried.get(source.url.as_str()) {
             None => String::new(),
             // an empty `includepkgs` would not exclude anything
@@ -208,6 +214,8 @@ pub(super) struct MachinePackages<'r> {
     sets: Vec<&'r LockedPackageSet>,
     /// The URL of the file server.
     files: Option<&'r str>,
+    /// Whether machines use no proxy for the file server, although the site has one.
+    is_direct: bool,
     /// Whether the user named the sets.
     is_chosen: bool,
     /// The OpenPGP key with which the site signs metadata.
@@ -239,9 +247,11 @@ impl<'r> MachinePackages<'r> {
             }
         };
         let site_key = packages_key(request, &sets)?;
+        let files = request.file_server();
         Ok(MachinePackages {
             sets,
-            files: request.file_server(),
+            files,
+            is_direct: files.is_some_and(|url| request.has_bypass_for(url)),
             is_chosen: given.is_some(),
             site_key,
         })
@@ -288,9 +298,9 @@ impl<'r> MachinePackages<'r> {
         };
         let site_key = self.site_key.as_deref();
         if set.is_apt() {
-            apt::source_files(set, url, true, site_key)
+            apt::source_files(set, url, true, site_key, self.is_direct)
         } else {
-            source_files(&[set], url, true, site_key)
+            source_files(&[set], url, true, site_key, self.is_direct)
         }
     }
 

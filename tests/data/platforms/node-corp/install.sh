@@ -68,6 +68,7 @@ source_file /etc/apt/apt.conf.d/99landfall 0644 <<'LANDFALL'
 Dir::Etc::sourcelist "/dev/null";
 Dir::Etc::sourceparts "/etc/apt/landfall.sources.d";
 APT::Install-Recommends "false";
+Acquire::http::Proxy::172.20.0.2 "DIRECT";
 LANDFALL
 source_file /etc/apt/preferences.d/landfall.pref 0644 <<'LANDFALL'
 # Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5 --set proxy=on`; render it again instead of editing it.
@@ -91,6 +92,7 @@ gpgcheck=1
 repo_gpgcheck=0
 gpgkey=file:///etc/pki/rpm-gpg/landfall-mirror.example.com-3931ba69.asc
 skip_if_unavailable=0
+proxy=_none_
 includepkgs=
  conntrack-tools-1.4.7-2.el9.x86_64
 LANDFALL
