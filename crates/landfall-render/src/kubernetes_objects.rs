@@ -1,48 +1,42 @@
-//! Builds Kubernetes objects as YAML, with their keys in the customary order.
+//! Builds Kubernetes objects as YAML, with their keys in the customary order. A member that is null
+//! is not written.
 
 use landfall_model::document::with_quoted_words;
-use serde_yaml::{Mapping, Value};
+use serde_json::{Value, json};
 
-/// Returns a mapping with these entries, in this order and without those that are null.
-pub(super) fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
-    let present = entries.into_iter().filter(|(_, value)| !value.is_null());
-    Value::Mapping(
-        present
-            .map(|(key, value)| (key.into(), value))
-            .collect::<Mapping>(),
-    )
+/// Returns the object `map` without its null members, or null if no other member remains.
+pub(super) fn some(mut map: Value) -> Value {
+    drop_nulls(&mut map);
+    if map == json!({}) { Value::Null } else { map }
 }
 
-/// Like [`map`], but null if no entry remains.
-pub(super) fn some_map<const N: usize>(entries: [(&str, Value); N]) -> Value {
-    let map = map(entries);
-    if map.as_mapping().is_some_and(Mapping::is_empty) {
-        Value::Null
-    } else {
-        map
+/// Returns the object `base` with the members of the object `more`.
+pub(super) fn with(mut base: Value, more: Value) -> Value {
+    if let (Value::Object(base), Value::Object(more)) = (&mut base, more) {
+        base.extend(more);
     }
-}
-
-/// Returns the value, or null, which [`map`] omits.
-pub(super) fn optional(value: Option<impl Into<Value>>) -> Value {
-    value.map_or(Value::Null, Into::into)
-}
-
-/// Returns a list of strings.
-pub(super) fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Value {
-    texts
-        .into_iter()
-        .map(|text| Value::String(text.into()))
-        .collect::<Vec<_>>()
-        .into()
+    base
 }
 
 /// Serializes `value` as a YAML document. Texts that are booleans or numbers in YAML 1.1 are
 /// quoted, because Kubernetes reads that version.
 pub(super) fn document(value: &Value) -> String {
+    let mut value = value.clone();
+    drop_nulls(&mut value);
     // serializing strings, numbers, lists and mappings cannot fail
-    let text = serde_yaml::to_string(value).unwrap_or_default();
+    let text = serde_yaml::to_string(&value).unwrap_or_default();
     with_quoted_words(&text).into_owned()
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
 }
 
 /// The rule for names of objects (RFC 1123 subdomain).
@@ -64,7 +58,7 @@ pub(super) fn is_object_name(name: &str) -> bool {
 
 /// Returns the `metadata` of an object.
 pub(super) fn metadata(name: &str, namespace: Option<&str>) -> Value {
-    map([("name", name.into()), ("namespace", optional(namespace))])
+    json!({"name": name, "namespace": namespace})
 }
 
 /// Returns an object whose content is one entry, such as `spec`.
@@ -72,14 +66,9 @@ pub(super) fn object(
     api_version: &str,
     kind: &str,
     metadata: Value,
-    content: (&str, Value),
+    (key, content): (&str, Value),
 ) -> Value {
-    map([
-        ("apiVersion", api_version.into()),
-        ("kind", kind.into()),
-        ("metadata", metadata),
-        content,
-    ])
+    json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, (key): content})
 }
 
 /// Returns the `KubeadmControlPlane` of Cluster API with the kubeadm configuration `spec`.
@@ -88,7 +77,7 @@ pub(super) fn kubeadm_control_plane(metadata: Value, spec: Value) -> Value {
         "controlplane.cluster.x-k8s.io/v1beta1",
         "KubeadmControlPlane",
         metadata,
-        ("spec", map([("kubeadmConfigSpec", spec)])),
+        ("spec", json!({"kubeadmConfigSpec": spec})),
     )
 }
 
@@ -98,37 +87,29 @@ pub(super) fn kubeadm_config_template(metadata: Value, spec: Value) -> Value {
         "bootstrap.cluster.x-k8s.io/v1beta1",
         "KubeadmConfigTemplate",
         metadata,
-        ("spec", map([("template", map([("spec", spec)]))])),
+        ("spec", json!({"template": {"spec": spec}})),
     )
 }
 
 /// Returns a Secret of the type `kind` (`Opaque` if `None`) with these keys and values.
-pub(super) fn secret(
-    metadata: Value,
-    kind: Option<&str>,
-    texts: impl IntoIterator<Item = (impl Into<Value>, impl Into<Value>)>,
-) -> Value {
-    let data: Mapping = texts
-        .into_iter()
-        .map(|(key, text)| (key.into(), text.into()))
-        .collect();
-    map([
-        ("apiVersion", "v1".into()),
-        ("kind", "Secret".into()),
-        ("metadata", metadata),
-        ("stringData", Value::Mapping(data)),
-        ("type", optional(kind)),
-    ])
+pub(super) fn secret(metadata: Value, kind: Option<&str>, texts: Value) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata,
+        "stringData": texts,
+        "type": kind,
+    })
 }
 
 /// Returns a file for nodes in a `KubeadmConfig` of Cluster API.
 pub(super) fn node_file(path: &str, mode: u32, content: &str) -> Value {
-    map([
-        ("content", content.into()),
-        ("owner", "root:root".into()),
-        ("path", path.into()),
-        ("permissions", format!("{mode:04o}").into()),
-    ])
+    json!({
+        "content": content,
+        "owner": "root:root",
+        "path": path,
+        "permissions": format!("{mode:04o}"),
+    })
 }
 
 #[cfg(test)]
@@ -137,12 +118,12 @@ mod tests {
 
     #[test]
     fn texts_that_kubernetes_would_take_for_another_type_are_quoted() {
-        let labels = map([
-            ("cluster", "no".into()),
-            ("password", "1_000".into()),
-            ("lines", "on\nno: off\n".into()),
-            ("is", true.into()),
-        ]);
+        let labels = json!({
+            "cluster": "no",
+            "password": "1_000",
+            "lines": "on\nno: off\n",
+            "is": true,
+        });
         assert_eq!(
             document(&labels),
             "cluster: 'no'\npassword: '1_000'\nlines: |\n  on\n  no: off\nis: true\n"

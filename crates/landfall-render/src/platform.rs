@@ -364,8 +364,9 @@ impl<'r> RenderRequest<'r> {
 
 // Credentials of registries and proxies.
 
-/// A user name and a password. `Debug` is not implemented, so that no message prints them.
-#[derive(Clone, PartialEq, Eq)]
+/// A user name and a password, as configurations of nodes have them. `Debug` is not implemented, so
+/// that no message prints them.
+#[derive(Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct BasicCredentials {
     pub(crate) username: String,
     pub(crate) password: String,

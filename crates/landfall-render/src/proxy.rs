@@ -1,6 +1,6 @@
 //! Proxy settings: NO_PROXY, and the forms that nodes, pods and static pods need.
 
-use crate::kubernetes_objects::{document, map};
+use crate::kubernetes_objects::document;
 use crate::node_registry::read_certificates;
 use crate::platform::{BasicCredentials, RenderRequest};
 use crate::rendered_file::RenderedFile;
@@ -9,7 +9,7 @@ use landfall_http::ineffective_entry;
 use landfall_model::config::Site;
 use landfall_model::{Failure, TargetRegistry, split_port, without_brackets};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_yaml::Value;
+use serde_json::{Value, json};
 use std::net::IpAddr;
 use url::Url;
 
@@ -417,20 +417,16 @@ impl PodProxy {
 
     /// Returns the values by the names of the variables in lower case.
     pub(super) fn lower_case_values(&self) -> Value {
-        map([
-            ("http_proxy", self.http.as_str().into()),
-            ("https_proxy", self.https.as_str().into()),
-            ("no_proxy", self.no_proxy.as_str().into()),
-        ])
+        json!({
+            "http_proxy": self.http,
+            "https_proxy": self.https,
+            "no_proxy": self.no_proxy,
+        })
     }
 
     /// Returns the chart values `http`, `https` and `noProxy`, as in the charts of Giant Swarm.
     pub(super) fn chart_values(&self) -> Value {
-        map([
-            ("http", self.http.as_str().into()),
-            ("https", self.https.as_str().into()),
-            ("noProxy", self.no_proxy.as_str().into()),
-        ])
+        json!({"http": self.http, "https": self.https, "noProxy": self.no_proxy})
     }
 }
 
@@ -453,8 +449,8 @@ pub(super) fn static_pod_patches(
         "kube-scheduler",
     ]
     .map(|pod| {
-        let container = map([("name", pod.into()), ("env", env(variables))]);
-        let patch = map([("spec", map([("containers", vec![container].into())]))]);
+        let container = json!({"name": pod, "env": env(variables)});
+        let patch = json!({"spec": {"containers": [container]}});
         let path = format!("{}/{pod}0+strategic.yaml", PATCHES.trim_start_matches('/'));
         RenderedFile::new(path, document(&patch))
             .mode(0o600)
@@ -467,11 +463,8 @@ pub(super) fn static_pod_patches(
 pub(super) fn env(variables: &[(&'static str, String)]) -> Value {
     variables
         .iter()
-        .map(|(name, value): &(&str, String)| {
-            map([("name", (*name).into()), ("value", value.as_str().into())])
-        })
-        .collect::<Vec<_>>()
-        .into()
+        .map(|(name, value)| json!({"name": name, "value": value}))
+        .collect()
 }
 
 #[cfg(test)]

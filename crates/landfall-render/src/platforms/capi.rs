@@ -5,7 +5,7 @@ use super::containerd::{FOLDER, hosts, other_accounts, unreadable};
 use super::systemd::{DropInForm, drop_in};
 use super::yum::{MachinePackages, PACKAGE_SET};
 use crate::kubernetes_objects::{
-    document, kubeadm_config_template, kubeadm_control_plane, map, metadata, secret, texts,
+    document, kubeadm_config_template, kubeadm_control_plane, metadata, secret,
 };
 use crate::platform::{
     CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting, RenderPlatform, RenderRequest,
@@ -15,7 +15,7 @@ use crate::proxy::{NoProxyDialect, PATCHES, PodProxy, static_pod_patches};
 use crate::rendered_file::RenderedFile;
 use crate::signature_policy::PACKAGES_KEY;
 use landfall_model::{Consumer, Failure};
-use serde_yaml::{Mapping, Value};
+use serde_json::{Value, json};
 
 const CONTROL_PLANE: PlatformSetting = PlatformSetting::new(
     "control-plane",
@@ -77,19 +77,19 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     }
     let name = format!("{cluster}-landfall");
     let control_plane_name = object_name(CONTROL_PLANE.key, "control-plane")?;
-    let joins = ["initConfiguration", "joinConfiguration"];
     let control_plane_object = kubeadm_control_plane(
         metadata(&control_plane_name, Some(namespace)),
-        kubeadm_spec(&control_plane, &joins, &name),
+        kubeadm_spec(&control_plane, &name),
     );
     let workers_object = kubeadm_config_template(
         metadata(&object_name(WORKERS.key, "md-0")?, Some(namespace)),
-        kubeadm_spec(&workers, &[], &name),
+        kubeadm_spec(&workers, &name),
     );
     let has_secret = control_plane.iter().any(|file| file.secret);
     let texts = control_plane
         .iter()
-        .map(|file| (key(&file.path), file.text.as_str()));
+        .map(|file| (key(&file.path), file.text.as_str()))
+        .collect();
     let files = vec![
         RenderedFile::new(
             "secret.yaml",
@@ -120,49 +120,32 @@ fn key(path: &str) -> String {
 }
 
 /// Returns a kubeadm configuration whose `files` come from the Secret `name`. If `files` contains
-/// patches of static pods, the configuration has the sections `joins`, which apply them.
-fn kubeadm_spec(files: &[RenderedFile], joins: &[&str], name: &str) -> Value {
-    let mut spec: Mapping = joins
+/// patches of static pods, the configuration has the sections that apply them.
+fn kubeadm_spec(files: &[RenderedFile], name: &str) -> Value {
+    let has_patches = files
         .iter()
-        .filter(|_| {
-            files
-                .iter()
-                .any(|file| format!("/{}", file.path).starts_with(PATCHES))
-        })
-        .map(|join| {
-            (
-                (*join).into(),
-                map([("patches", map([("directory", PATCHES.into())]))]),
-            )
-        })
+        .any(|file| format!("/{}", file.path).starts_with(PATCHES));
+    let join = has_patches.then(|| json!({"patches": {"directory": PATCHES}}));
+    let files: Value = files
+        .iter()
+        .map(|file| file_from(&file.path, file.mode, name, &key(&file.path)))
         .collect();
-    spec.insert(
-        "files".into(),
-        files
-            .iter()
-            .map(|file| file_from(&file.path, file.mode, name, &key(&file.path)))
-            .collect::<Vec<_>>()
-            .into(),
-    );
-    spec.insert(
-        "preKubeadmCommands".into(),
+    json!({
+        "initConfiguration": join,
+        "joinConfiguration": join,
+        "files": files,
         // before kubeadm pulls its first image
-        texts(["systemctl daemon-reload", "systemctl restart containerd"]),
-    );
-    Value::Mapping(spec)
+        "preKubeadmCommands": ["systemctl daemon-reload", "systemctl restart containerd"],
+    })
 }
 
 /// Returns a file of a machine with the content of one key of a Secret. `path` is the path on the
 /// node without the leading `/`.
 pub(super) fn file_from(path: &str, mode: u32, secret: &str, key: &str) -> Value {
-    let source = map([(
-        "secret",
-        map([("name", secret.into()), ("key", key.into())]),
-    )]);
-    map([
-        ("path", format!("/{path}").into()),
-        ("owner", "root:root".into()),
-        ("permissions", format!("{mode:04o}").into()),
-        ("contentFrom", source),
-    ])
+    json!({
+        "path": format!("/{path}"),
+        "owner": "root:root",
+        "permissions": format!("{mode:04o}"),
+        "contentFrom": {"secret": {"name": secret, "key": key}},
+    })
 }

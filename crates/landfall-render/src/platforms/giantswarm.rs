@@ -4,7 +4,7 @@
 use super::capi::file_from;
 use super::containerd::{mirror_url, other_accounts};
 use super::systemd::{DropInForm, drop_in};
-use crate::kubernetes_objects::{document, map, metadata, object, optional, secret, some_map};
+use crate::kubernetes_objects::{document, metadata, object, secret, some, with};
 use crate::node_registry::{NodeRegistry, host_mirrors};
 use crate::platform::{
     BasicCredentials, CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting, RenderPlatform,
@@ -13,7 +13,7 @@ use crate::platform::{
 use crate::proxy::{NoProxyDialect, PATCHES, PodProxy, env, static_pod_patches};
 use crate::rendered_file::{RenderedFile, quoted_string};
 use landfall_model::{Consumer, Failure, without_scheme};
-use serde_yaml::{Mapping, Value};
+use serde_json::{Map, Value, json};
 
 const APP: PlatformSetting = PlatformSetting::new(
     "app",
@@ -78,13 +78,10 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let text = drop_ins.map(|file| file.text).unwrap_or_default();
     let proxy_name = format!("{cluster}-systemd-proxy");
     let secret_of = |name: &str, key: &str, text: &str| {
-        document(&secret(
-            metadata(name, Some(namespace)),
-            None,
-            [(key, text)],
-        ))
+        let metadata = metadata(name, Some(namespace));
+        document(&secret(metadata, None, json!({(key): text})))
     };
-    let chart = map([("proxy", proxy.chart_values())]);
+    let chart = json!({"proxy": proxy.chart_values()});
     let mut all = vec![
         (
             "secret-values.yaml.patch",
@@ -104,28 +101,24 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         ),
         (
             "bootstrap/chart-operator.yaml",
-            document(&map([("cluster", chart.clone())])),
+            document(&json!({"cluster": chart})),
         ),
-        ("bootstrap/kyverno-policies-connectivity.yaml", {
-            document(&map([
-                ("proxy", map([("enabled", true.into())])),
-                ("cluster", chart),
-            ]))
-        }),
+        (
+            "bootstrap/kyverno-policies-connectivity.yaml",
+            document(&json!({"proxy": {"enabled": true}, "cluster": chart})),
+        ),
     ];
-    let files = &mut all;
     let patches = static_pod_patches(&proxy.variables(), proxy.has_account);
     let texts = patches
         .iter()
-        .map(|file| (file_name(&file.path), file.text.as_str()));
+        .map(|file| (file_name(&file.path), file.text.as_str()))
+        .collect();
     let patches_name = format!("{cluster}-static-pods-proxy");
-    files.push(("static-pods-proxy.yaml", {
-        document(&secret(
-            metadata(&patches_name, Some(namespace)),
-            None,
-            texts,
-        ))
-    }));
+    let patches_metadata = metadata(&patches_name, Some(namespace));
+    all.push((
+        "static-pods-proxy.yaml",
+        document(&secret(patches_metadata, None, texts)),
+    ));
     let mut written: Vec<RenderedFile> = all
         .into_iter()
         .map(|(path, text)| RenderedFile::new(path, text).secret(proxy.has_account))
@@ -142,16 +135,16 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let of_patch =
         |file: &RenderedFile| file_from(&file.path, 0o600, &patches_name, &file_name(&file.path));
     let services = request.settings.proxied_services().iter();
-    let machine_files: Vec<Value> = services
+    let machine_files: Value = services
         .map(of_service)
         .chain(patches.iter().map(of_patch))
         .collect();
-    let join = map([("patches", map([("directory", PATCHES.into())]))]);
-    let machines = map([
-        ("initConfiguration", join.clone()),
-        ("joinConfiguration", join),
-        ("files", machine_files.into()),
-    ]);
+    let join = json!({"patches": {"directory": PATCHES}});
+    let machines = json!({
+        "initConfiguration": join,
+        "joinConfiguration": join,
+        "files": machine_files,
+    });
     written.push(RenderedFile::new(
         "kubeadm-config-spec.yaml",
         document(&machines),
@@ -182,12 +175,12 @@ fn cluster_chart(
             let object = secret(
                 metadata(&name, Some(namespace)),
                 None,
-                [("ca.pem", ca.as_str())],
+                json!({"ca.pem": ca}),
             );
             files.push(RenderedFile::new("registry-ca.yaml", document(&object)));
             // containerd is written in Go, which reads all files of this folder
             let path = "etc/ssl/certs/landfall-registry.pem";
-            machine_files = vec![file_from(path, 0o644, &name, "ca.pem")].into();
+            machine_files = json!([file_from(path, 0o644, &name, "ca.pem")]);
         }
         if !request.upstream_fallback() {
             notes.push(
@@ -207,27 +200,26 @@ fn cluster_chart(
         notes.extend(other_accounts(request, &registry, true)?);
     }
     let proxy = proxy.map(|proxy| {
-        map([
-            ("enabled", true.into()),
-            ("httpProxy", proxy.http.as_str().into()),
-            ("httpsProxy", proxy.https.as_str().into()),
-            ("noProxy", proxy.no_proxy.as_str().into()),
-        ])
+        json!({
+            "enabled": true,
+            "httpProxy": proxy.http,
+            "httpsProxy": proxy.https,
+            "noProxy": proxy.no_proxy,
+        })
     });
     if proxy.is_none() && registries.is_null() {
         return Ok(files);
     }
-    let containerd = some_map([("containerRegistries", registries)]);
-    let global = map([
-        ("connectivity", some_map([("proxy", optional(proxy))])),
-        ("components", some_map([("containerd", containerd)])),
-    ]);
-    let advanced = some_map([("files", machine_files)]);
-    let internal = some_map([("advancedConfiguration", advanced)]);
-    let values = map([
-        ("global", global),
-        ("cluster", some_map([("internal", internal)])),
-    ]);
+    let containerd = some(json!({"containerRegistries": registries}));
+    let advanced = some(json!({"files": machine_files}));
+    let internal = some(json!({"advancedConfiguration": advanced}));
+    let values = json!({
+        "global": {
+            "connectivity": some(json!({"proxy": proxy})),
+            "components": some(json!({"containerd": containerd})),
+        },
+        "cluster": some(json!({"internal": internal})),
+    });
     let file = RenderedFile::new("cluster-chart-values.yaml", document(&values));
     files.push(file.secret(has_account));
     Ok(files)
@@ -239,7 +231,7 @@ fn container_registries(
     registry: &NodeRegistry<'_>,
     has_account: &mut bool,
 ) -> Result<Value, Failure> {
-    let mut hosts = Mapping::new();
+    let mut hosts = Map::new();
     for (host, mirrors) in host_mirrors(request)? {
         // the chart names the upstream of every host, and this is the name of no host
         if host == "_default" {
@@ -250,22 +242,19 @@ fn container_registries(
             let account = registry.account(&mirror.repository)?;
             *has_account |= account.is_some();
             let account = account.map(|BasicCredentials { username, password }| {
-                map([("username", username.into()), ("password", password.into())])
+                json!({"username": username, "password": password})
             });
             let url = mirror_url(mirror, registry);
-            let set = |is_set: bool| optional(is_set.then_some(true));
-            endpoints.push(map([
-                ("endpoint", without_scheme(&url).into()),
-                ("insecure", set(registry.plain_http)),
-                ("overridePath", set(!mirror.prefix.is_empty())),
-                (
-                    "skipVerify",
-                    set(registry.skip_verify && !registry.plain_http),
-                ),
-                ("credentials", optional(account)),
-            ]));
+            let set = |is_set: bool| is_set.then_some(true);
+            endpoints.push(json!({
+                "endpoint": without_scheme(&url),
+                "insecure": set(registry.plain_http),
+                "overridePath": set(!mirror.prefix.is_empty()),
+                "skipVerify": set(registry.skip_verify && !registry.plain_http),
+                "credentials": account,
+            }));
         }
-        hosts.insert(host.into(), endpoints.into());
+        hosts.insert(host, endpoints.into());
     }
     Ok(hosts.into())
 }
@@ -299,36 +288,30 @@ fn cluster_values(proxy: &PodProxy) -> Value {
         ("HTTPS_PROXY", https),
     ]
     .map(|(name, value)| (name, value.to_owned()));
-    let mut values = Mapping::new();
-    // for cert-manager, whose upstream chart reads these keys
-    for (key, value) in [
-        ("no_proxy", no_proxy),
-        ("http_proxy", http),
-        ("https_proxy", https),
-    ] {
-        values.insert(key.into(), value.into());
-    }
-    values.insert("cluster".into(), map([("proxy", proxy.chart_values())]));
-    values.insert("env".into(), env(&variables));
-    Value::Mapping(values)
+    json!({
+        // for cert-manager, whose upstream chart reads these keys
+        "no_proxy": no_proxy,
+        "http_proxy": http,
+        "https_proxy": https,
+        "cluster": {"proxy": proxy.chart_values()},
+        "env": env(&variables),
+    })
 }
 
 /// Returns the values of cert-manager during bootstrap, with the keys that its chart and the parent
 /// chart read.
 fn cert_manager(proxy: &PodProxy) -> Value {
-    map([
-        ("http_proxy", proxy.http.as_str().into()),
-        ("https_proxy", proxy.https.as_str().into()),
-        ("no_proxy", proxy.no_proxy.as_str().into()),
-        ("proxy", proxy.chart_values()),
-    ])
+    with(
+        proxy.lower_case_values(),
+        json!({"proxy": proxy.chart_values()}),
+    )
 }
 
 /// Returns an App that reads the values of the cluster. Without the setting `app`, returns only the
 /// part to add to the user's own App.
 fn app(request: &RenderRequest<'_>, cluster: &str, namespace: &str) -> Result<Value, Failure> {
     let source = metadata(&format!("{cluster}-cluster-values"), Some(namespace));
-    let config = map([("configMap", source.clone()), ("secret", source)]);
+    let config = json!({"configMap": source, "secret": source});
     let app = |metadata: Value, spec: Value| {
         let version = "application.giantswarm.io/v1alpha1";
         object(version, "App", metadata, ("spec", spec))
@@ -344,37 +327,26 @@ fn app(request: &RenderRequest<'_>, cluster: &str, namespace: &str) -> Result<Va
             );
             return Err(Failure::usage(why));
         }
-        return Ok(app(Value::Null, map([("config", config)])));
+        return Ok(app(Value::Null, json!({"config": config})));
     };
     // the App's name contains the name of the cluster, because several clusters of an organization
     // may have the same App
-    let labels = map([
-        ("app-operator.giantswarm.io/version", "0.0.0".into()),
-        ("giantswarm.io/cluster", cluster.into()),
-    ]);
-    let own = map([
-        ("name", format!("{cluster}-{name}").into()),
-        ("namespace", namespace.into()),
-        ("labels", labels),
-    ]);
+    let own = json!({
+        "name": format!("{cluster}-{name}"),
+        "namespace": namespace,
+        "labels": {
+            "app-operator.giantswarm.io/version": "0.0.0",
+            "giantswarm.io/cluster": cluster,
+        },
+    });
     let secret = metadata(&format!("{cluster}-kubeconfig"), Some(namespace));
-    let spec = map([
-        ("catalog", request.settings.need(CATALOG.key)?.into()),
-        ("name", name.into()),
-        (
-            "namespace",
-            request
-                .settings
-                .get(TARGET_NAMESPACE.key)
-                .unwrap_or(name)
-                .into(),
-        ),
-        ("version", request.settings.need(VERSION.key)?.into()),
-        (
-            "kubeConfig",
-            map([("inCluster", false.into()), ("secret", secret)]),
-        ),
-        ("config", config),
-    ]);
+    let spec = json!({
+        "catalog": request.settings.need(CATALOG.key)?,
+        "name": name,
+        "namespace": request.settings.get(TARGET_NAMESPACE.key).unwrap_or(name),
+        "version": request.settings.need(VERSION.key)?,
+        "kubeConfig": {"inCluster": false, "secret": secret},
+        "config": config,
+    });
     Ok(app(own, spec))
 }

@@ -1,10 +1,10 @@
 //! `kubeadm`: a `ClusterConfiguration` whose images come from the registry.
 
-use crate::kubernetes_objects::{document, map};
+use crate::kubernetes_objects::document;
 use crate::platform::{PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig};
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure};
-use serde_yaml::Value;
+use serde_json::json;
 use std::collections::BTreeSet;
 
 const VERSION: PlatformSetting = PlatformSetting {
@@ -39,56 +39,46 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let mut tag = |name: &str| {
         let found = tags(request, name);
         match &found[..] {
-            [tag] => tag.as_str().into(),
+            [tag] => Some(tag.clone()),
             [] => {
                 notes.push(format!(
                     "the lock has no {UPSTREAM}/{name}: kubeadm chooses its version"
                 ));
-                Value::Null
+                None
             }
             several => {
                 notes.push(format!(
                     "the lock has several versions of {name} ({}): kubeadm chooses one",
                     several.join(", ")
                 ));
-                Value::Null
+                None
             }
         }
     };
     let kubernetes = tag("kube-apiserver");
     // Upstream, CoreDNS is at `coredns/coredns`. kubeadm adds the folder only if the repository
     // is registry.k8s.io (`GetDNSImage` in its images.go), and otherwise pulls `coredns`.
-    let dns = map([
-        ("imageRepository", repository.as_str().into()),
-        ("imageTag", tag("coredns/coredns")),
-    ]);
+    let dns = json!({"imageRepository": repository, "imageTag": tag("coredns/coredns")});
     // kubeadm accepts only one of `etcd.local` and `etcd.external`
     let is_external = request
         .existing
         .iter()
         .any(|document| !document["etcd"]["external"].is_null());
-    let etcd = if is_external {
-        Value::Null
-    } else {
-        let local = map([
-            ("imageRepository", repository.as_str().into()),
-            ("imageTag", tag("etcd")),
-        ]);
-        map([("local", local)])
-    };
+    let etcd = (!is_external)
+        .then(|| json!({"local": {"imageRepository": repository, "imageTag": tag("etcd")}}));
     if tags(request, "pause").is_empty() {
         notes.push(format!(
             "the lock has no {UPSTREAM}/pause: every pod needs it"
         ));
     }
-    let configuration = map([
-        ("apiVersion", format!("kubeadm.k8s.io/{version}").into()),
-        ("kind", "ClusterConfiguration".into()),
-        ("kubernetesVersion", kubernetes),
-        ("imageRepository", repository.as_str().into()),
-        ("dns", dns),
-        ("etcd", etcd),
-    ]);
+    let configuration = json!({
+        "apiVersion": format!("kubeadm.k8s.io/{version}"),
+        "kind": "ClusterConfiguration",
+        "kubernetesVersion": kubernetes,
+        "imageRepository": repository,
+        "dns": dns,
+        "etcd": etcd,
+    });
     let files = vec![RenderedFile::new(
         "kubeadm-config.yaml",
         document(&configuration),

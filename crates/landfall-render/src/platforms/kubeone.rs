@@ -1,6 +1,6 @@
 //! `kubeone`: the parts of a `KubeOneCluster` that point at the registry and the proxy.
 
-use crate::kubernetes_objects::{document, map, optional, texts};
+use crate::kubernetes_objects::document;
 use crate::node_registry::{NodeRegistry, separate_accounts_note};
 use crate::platform::{
     BasicCredentials, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, SITE_CLUSTER,
@@ -8,7 +8,7 @@ use crate::platform::{
 use crate::proxy::{NoProxyDialect, ProxyAddress};
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure, without_scheme};
-use serde_yaml::{Mapping, Value};
+use serde_json::{Map, Value, json};
 
 const VIA: PlatformSetting = PlatformSetting::new(
     "via",
@@ -47,45 +47,33 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     }
     let mut secret = parts.secret;
     let mut authorities = parts.authorities;
-    let mut proxy_value = Value::Null;
+    let mut proxy_value = None;
     if let Some(proxy) = request.proxy()? {
         secret |= proxy.has_account();
         authorities.extend(proxy.ca);
         // KubeOne adds these entries itself (`defaults.go`)
         let added = ["127.0.0.1/8", "127.0.0.1", "localhost"];
-        proxy_value = map([
-            ("http", optional_url(proxy.http.as_ref())),
-            ("https", optional_url(proxy.https.as_ref())),
-            (
-                "noProxy",
-                request
-                    .no_proxy()
-                    .list_without(NoProxyDialect::Bare, &added)
-                    .into(),
-            ),
-        ]);
+        proxy_value = Some(json!({
+            "http": proxy.http.as_ref().map(ProxyAddress::url),
+            "https": proxy.https.as_ref().map(ProxyAddress::url),
+            "noProxy": request.no_proxy().list_without(NoProxyDialect::Bare, &added),
+        }));
     }
-    let cluster = map([
-        (
-            "apiVersion",
-            if is_old {
-                "kubeone.io/v1beta1"
-            } else {
-                "kubeone.k8c.io/v1beta2"
-            }
-            .into(),
-        ),
-        ("kind", "KubeOneCluster".into()),
-        ("registryConfiguration", parts.registry_configuration),
-        ("containerRuntime", parts.container_runtime),
-        ("assetConfiguration", parts.asset_configuration),
-        (
-            "caBundle",
-            optional(Some(&*authorities).filter(|all| !all.is_empty())),
-        ),
-        ("proxy", proxy_value),
-        ("systemPackages", parts.system_packages),
-    ]);
+    let api_version = if is_old {
+        "kubeone.io/v1beta1"
+    } else {
+        "kubeone.k8c.io/v1beta2"
+    };
+    let cluster = json!({
+        "apiVersion": api_version,
+        "kind": "KubeOneCluster",
+        "registryConfiguration": parts.registry_configuration,
+        "containerRuntime": parts.container_runtime,
+        "assetConfiguration": parts.asset_configuration,
+        "caBundle": Some(&authorities).filter(|all| !all.is_empty()),
+        "proxy": proxy_value,
+        "systemPackages": parts.system_packages,
+    });
     if !authorities.is_empty() {
         notes.push(
             "KubeOne's components trust only the certificate authorities in caBundle: add those of \
@@ -125,12 +113,10 @@ fn registry_parts(
         ..RegistryParts::default()
     };
     if by_name {
-        let target = request.mapping.target().to_string();
-        let insecure = registry.is_insecure().then_some(true);
-        parts.registry_configuration = map([
-            ("overwriteRegistry", target.into()),
-            ("insecureRegistry", optional(insecure)),
-        ]);
+        parts.registry_configuration = json!({
+            "overwriteRegistry": request.mapping.target().to_string(),
+            "insecureRegistry": registry.is_insecure().then_some(true),
+        });
     } else {
         parts.container_runtime = mirrors(request, &registry, account, notes)?;
     }
@@ -140,7 +126,7 @@ fn registry_parts(
     // if upstream must not be used, nodes cannot reach the package repositories that KubeOne would
     // set up
     if !request.upstream_fallback() {
-        parts.system_packages = map([("configureRepositories", false.into())]);
+        parts.system_packages = json!({"configureRepositories": false});
     }
     if registry.ca.is_some() && !registry.is_insecure() {
         notes.push(
@@ -152,10 +138,6 @@ fn registry_parts(
     notes.extend(registry.client_note("KubeOne"));
     notes.extend(separate_accounts_note(request, &registry)?);
     Ok(parts)
-}
-
-fn optional_url(address: Option<&ProxyAddress>) -> Value {
-    optional(address.map(ProxyAddress::url))
 }
 
 /// Whether image names are changed. Otherwise the registry is a mirror in containerd.
@@ -225,7 +207,7 @@ const ASSETS: [KubeOneAsset; 3] = [
 
 /// Returns the URLs of the binaries for machines: all three or none, as `KubeOne` requires.
 fn assets(request: &RenderRequest<'_>, notes: &mut Vec<String>) -> Value {
-    let mut assets = Mapping::new();
+    let mut assets = Map::new();
     for KubeOneAsset { key, what, is_it } in ASSETS {
         let is_it = |url: &&str| {
             // a binary for another system or architecture may have the same name
@@ -239,7 +221,7 @@ fn assets(request: &RenderRequest<'_>, notes: &mut Vec<String>) -> Value {
         ) {
             (&[url], Some(files)) => {
                 let url = format!("{files}/{}", without_scheme(url));
-                assets.insert(key.into(), map([("url", url.into())]));
+                assets.insert(key.into(), json!({"url": url}));
             }
             (_, None) => {
                 let why =
@@ -257,7 +239,7 @@ fn assets(request: &RenderRequest<'_>, notes: &mut Vec<String>) -> Value {
     }
     notes.dedup();
     if assets.len() == ASSETS.len() {
-        return Value::Mapping(assets);
+        return assets.into();
     }
     notes.push(
         "KubeOne accepts an assetConfiguration only with all of cni, nodeBinaries and kubectl, so \
@@ -274,15 +256,10 @@ fn mirrors(
     account: Option<BasicCredentials>,
     notes: &mut Vec<String>,
 ) -> Result<Value, Failure> {
-    let mut hosts = Mapping::new();
+    let mut hosts = Map::new();
     // KubeOne applies the TLS settings of a host to its mirrors
-    let tls = || {
-        if registry.skip_verify {
-            map([("insecureSkipVerify", true.into())])
-        } else {
-            Value::Null
-        }
-    };
+    let skip_verify = registry.skip_verify;
+    let tls = skip_verify.then(|| json!({"insecureSkipVerify": true}));
     let own = &registry.target.registry;
     for (host, host_mirrors) in crate::node_registry::host_mirrors(request)? {
         // images of hosts that are not in the lock come from upstream; the registry's own entry is
@@ -292,22 +269,17 @@ fn mirrors(
         }
         // `overridePath` applies to all mirrors of a host, so if one has a path, all need `/v2`
         let has_paths = host_mirrors.iter().any(|mirror| !mirror.prefix.is_empty());
-        let urls = host_mirrors
+        let urls: Value = host_mirrors
             .iter()
             .map(|mirror| match (has_paths, mirror.prefix.as_str()) {
                 (false, _) => registry.url(),
                 (true, "") => format!("{}/v2", registry.url()),
                 (true, prefix) => format!("{}/v2/{prefix}", registry.url()),
-            });
-        let with_path = if has_paths { true.into() } else { Value::Null };
-        hosts.insert(
-            host.into(),
-            map([
-                ("mirrors", texts(urls)),
-                ("overridePath", with_path),
-                ("tlsConfig", tls()),
-            ]),
-        );
+            })
+            .collect();
+        let with_path = has_paths.then_some(true);
+        let entry = json!({"mirrors": urls, "overridePath": with_path, "tlsConfig": tls});
+        hosts.insert(host, entry);
     }
     if !request.upstream_fallback() {
         notes.push(
@@ -316,17 +288,7 @@ fn mirrors(
                 .into(),
         );
     }
-    let auth = account.map_or(Value::Null, |BasicCredentials { username, password }| {
-        map([("username", username.into()), ("password", password.into())])
-    });
-    let own_entry = map([
-        ("mirrors", texts([registry.url()])),
-        ("tlsConfig", tls()),
-        ("auth", auth),
-    ]);
-    hosts.insert(own.as_str().into(), own_entry);
-    Ok(map([(
-        "containerd",
-        map([("registries", Value::Mapping(hosts))]),
-    )]))
+    let own_entry = json!({"mirrors": [registry.url()], "tlsConfig": tls, "auth": account});
+    hosts.insert(own.clone(), own_entry);
+    Ok(json!({"containerd": {"registries": hosts}}))
 }

@@ -2,7 +2,7 @@
 //! the proxy.
 
 use super::containerd::{mirror_url, other_accounts};
-use crate::kubernetes_objects::{document, map, optional, some_map, texts};
+use crate::kubernetes_objects::{document, some};
 use crate::node_registry::{
     HostMirror, NodeRegistry, host_mirrors, registry_locations, separate_accounts_note,
 };
@@ -12,7 +12,7 @@ use crate::platform::{
 use crate::proxy::{NoProxyDialect, PodProxy};
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure, KUBESPRAY_REGISTRIES};
-use serde_yaml::{Mapping, Value};
+use serde_json::{Map, Value, json};
 
 /// The folder of the variables in an inventory.
 const VARIABLES: &str = "group_vars/all";
@@ -58,8 +58,8 @@ pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
 };
 
 fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-    let mut variables = Mapping::new();
-    let mut secrets = Mapping::new();
+    let mut variables = Map::new();
+    let mut secrets = Map::new();
     let mut files = Vec::new();
     let mut notes = Vec::new();
     if request.target.is_some() {
@@ -110,8 +110,8 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
 /// Adds the variables and files for the registry and the file server.
 fn add_registry(
     request: &RenderRequest<'_>,
-    variables: &mut Mapping,
-    secrets: &mut Mapping,
+    variables: &mut Map<String, Value>,
+    secrets: &mut Map<String, Value>,
     files: &mut Vec<RenderedFile>,
     notes: &mut Vec<String>,
 ) -> Result<(), Failure> {
@@ -140,12 +140,8 @@ fn add_registry(
             crio_registries(request, &registry),
         );
         if let Some(BasicCredentials { username, password }) = account {
-            let account = map([
-                ("registry", own.into()),
-                ("username", username.into()),
-                ("password", password.into()),
-            ]);
-            secrets.insert("crio_registry_auth".into(), vec![account].into());
+            let account = json!({"registry": own, "username": username, "password": password});
+            secrets.insert("crio_registry_auth".into(), json!([account]));
         }
         files.extend(registry.trust(&format!("node/etc/containers/certs.d/{own}")));
         notes.extend(separate_accounts_note(request, &registry)?);
@@ -166,29 +162,24 @@ fn add_registry(
 /// Returns the locations of hosts and repositories, from which Kubespray writes a registries.conf
 /// for each.
 fn crio_registries(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> Value {
-    let insecure = |is_insecure: bool| ("insecure", Value::from(is_insecure));
+    let is_insecure = registry.is_insecure();
     let locations = registry_locations(request).into_iter();
     let mut list: Vec<Value> = locations
         .map(|(prefix, location)| {
-            let at = |location: &str| ("location", Value::from(location));
-            let own = [at(&location), insecure(registry.is_insecure())];
             if !request.upstream_fallback() {
-                let [location, insecure] = own;
-                return map([("prefix", prefix.into()), location, insecure]);
+                return json!({"prefix": prefix, "location": location, "insecure": is_insecure});
             }
             let host = prefix.split('/').next().unwrap_or_default();
-            let mirror = map(own);
-            map([
-                ("prefix", prefix.as_str().into()),
-                at(&prefix),
-                insecure(request.is_plain_upstream(host)),
-                ("mirrors", vec![mirror].into()),
-            ])
+            json!({
+                "prefix": prefix,
+                "location": prefix,
+                "insecure": request.is_plain_upstream(host),
+                "mirrors": [{"location": location, "insecure": is_insecure}],
+            })
         })
         .collect();
-    if registry.is_insecure() {
-        let own = registry.target.registry.as_str();
-        list.push(map([("location", own.into()), insecure(true)]));
+    if is_insecure {
+        list.push(json!({"location": registry.target.registry, "insecure": true}));
     }
     list.into()
 }
@@ -207,17 +198,13 @@ fn mirrors(
         } else {
             registry.url()
         };
-        let list: Vec<Value> = mirrors
+        let list: Value = mirrors
             .iter()
             .map(|mirror| one_mirror(mirror, registry, has_account))
             .collect();
-        map([
-            ("prefix", host.into()),
-            ("server", server.into()),
-            ("mirrors", list.into()),
-        ])
+        json!({"prefix": host, "server": server, "mirrors": list})
     });
-    Ok(list.collect::<Vec<_>>().into())
+    Ok(list.collect())
 }
 
 /// Returns a mirror of a host. With a key for TLS, containerd tries TLS first, even if the registry
@@ -227,16 +214,16 @@ fn one_mirror(mirror: &HostMirror, registry: &NodeRegistry<'_>, has_account: boo
     let has_tls = !registry.plain_http;
     let ca = registry.ca.as_ref().filter(|_| has_tls);
     let client = registry.client.as_ref().filter(|_| has_tls);
-    let client = client.map(|_| vec![texts([file("client.cert"), file("client.key")])]);
+    let client = client.map(|_| [[file("client.cert"), file("client.key")]]);
     let skip_verify = (has_tls && registry.skip_verify).then_some(true);
     let header = has_account.then(|| format!("Basic {{{{ {ACCOUNT} }}}}"));
-    map([
-        ("host", mirror_url(mirror, registry).into()),
-        ("capabilities", texts(["pull", "resolve"])),
-        ("override_path", (!mirror.prefix.is_empty()).into()),
-        ("ca", ca.map_or(Value::Null, |_| texts([file("ca.crt")]))),
-        ("client", client.map_or(Value::Null, Value::from)),
-        ("skip_verify", optional(skip_verify)),
-        ("header", some_map([("Authorization", optional(header))])),
-    ])
+    json!({
+        "host": mirror_url(mirror, registry),
+        "capabilities": ["pull", "resolve"],
+        "override_path": !mirror.prefix.is_empty(),
+        "ca": ca.map(|_| [file("ca.crt")]),
+        "client": client,
+        "skip_verify": skip_verify,
+        "header": some(json!({"Authorization": header})),
+    })
 }

@@ -1,10 +1,10 @@
 //! `kustomize`: a component whose `images` replace every locked image by its name at the registry.
 
-use crate::kubernetes_objects::{document, map};
+use crate::kubernetes_objects::document;
 use crate::platform::{RenderPlatform, RenderRequest, RenderedConfig};
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure, ImageRef, alias_hosts};
-use serde_yaml::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
@@ -32,15 +32,15 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
             names.entry(name).or_insert_with(|| destination.to_string());
         }
     }
-    let images: Vec<Value> = names
+    let images: Value = names
         .into_iter()
-        .map(|(name, new_name)| map([("name", name.into()), ("newName", new_name.into())]))
+        .map(|(name, new_name)| json!({"name": name, "newName": new_name}))
         .collect();
-    let component = map([
-        ("apiVersion", "kustomize.config.k8s.io/v1alpha1".into()),
-        ("kind", "Component".into()),
-        ("images", images.into()),
-    ]);
+    let component = json!({
+        "apiVersion": "kustomize.config.k8s.io/v1alpha1",
+        "kind": "Component",
+        "images": images,
+    });
     let files = vec![RenderedFile::new(
         "kustomization.yaml",
         document(&component),

@@ -1,13 +1,13 @@
 //! `kyverno`: policies that point the images of all pods at the registry and add the proxy.
 
-use crate::kubernetes_objects::{document, map, metadata, object, texts};
+use crate::kubernetes_objects::{document, metadata, object};
 use crate::node_registry::{host_paths, join_path};
 use crate::platform::{RenderPlatform, RenderRequest, RenderedConfig, SITE_CLUSTER};
 use crate::proxy::{NoProxyDialect, PodProxy, env};
 use crate::rendered_file::RenderedFile;
 use crate::signature_policy::{IMAGE_KEY, image_key};
 use landfall_model::{Consumer, Failure};
-use serde_yaml::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
@@ -48,25 +48,22 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
 /// Returns the policy that admits images of the registry only if the key signed them. Kyverno
 /// verifies images after other policies have replaced their registries.
 fn verify(request: &RenderRequest<'_>, public_key: &str) -> Value {
-    let keys = map([
-        ("publicKeys", public_key.into()),
+    let keys = json!({
+        "publicKeys": public_key,
         // the site's signatures are not in a transparency log
-        ("rekor", map([("ignoreTlog", true.into())])),
-        ("ctlog", map([("ignoreSCT", true.into())])),
-    ]);
-    let entry = map([("keys", keys)]);
-    let attestor = map([("count", 1.into()), ("entries", vec![entry].into())]);
+        "rekor": {"ignoreTlog": true},
+        "ctlog": {"ignoreSCT": true},
+    });
     let registry = &request.mapping.target().registry;
-    let images = map([
-        ("imageReferences", texts([format!("{registry}/*").as_str()])),
-        ("failureAction", "Enforce".into()),
-        ("attestors", vec![attestor].into()),
-    ]);
-    let rule = map([
-        ("name", "signed-for-the-site".into()),
-        ("match", pods()),
-        ("verifyImages", vec![images].into()),
-    ]);
+    let rule = json!({
+        "name": "signed-for-the-site",
+        "match": pods(),
+        "verifyImages": [{
+            "imageReferences": [format!("{registry}/*")],
+            "failureAction": "Enforce",
+            "attestors": [{"count": 1, "entries": [{"keys": keys}]}],
+        }],
+    });
     policy("landfall-verify-images", vec![rule])
 }
 
@@ -74,17 +71,13 @@ fn verify(request: &RenderRequest<'_>, public_key: &str) -> Value {
 const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
 fn policy(name: &str, rules: Vec<Value>) -> Value {
-    let spec = map([("background", false.into()), ("rules", rules.into())]);
+    let spec = json!({"background": false, "rules": rules});
     let metadata = metadata(name, None);
     object("kyverno.io/v1", "ClusterPolicy", metadata, ("spec", spec))
 }
 
 fn pods() -> Value {
-    let pods = map([
-        ("kinds", texts(["Pod"])),
-        ("operations", texts(["CREATE", "UPDATE"])),
-    ]);
-    map([("any", vec![map([("resources", pods)])].into())])
+    json!({"any": [{"resources": {"kinds": ["Pod"], "operations": ["CREATE", "UPDATE"]}}]})
 }
 
 /// Returns the policy that replaces registries. It has one rule for each repository with its own
@@ -97,8 +90,8 @@ fn replace(request: &RenderRequest<'_>) -> Value {
     for (host, paths) in host_paths(request) {
         for (index, (repository, path)) in paths.others.iter().enumerate() {
             let conditions = [
-                ("registry", "Equals", host.as_str().into()),
-                ("path", "AnyIn", texts(spellings(&host, repository))),
+                ("registry", "Equals", json!(host)),
+                ("path", "AnyIn", json!(spellings(&host, repository))),
             ];
             rules.push(rule(
                 &names.unique(&format!("{}-{}", label(&host), index + 1)),
@@ -110,18 +103,11 @@ fn replace(request: &RenderRequest<'_>) -> Value {
             continue;
         }
         // all repositories of the host except those with a rule of their own
-        let mut rest = vec![("registry", "Equals", host.as_str().into())];
+        let mut rest = vec![("registry", "Equals", json!(host))];
         if !paths.others.is_empty() {
-            rest.push((
-                "path",
-                "AnyNotIn",
-                texts(
-                    paths
-                        .others
-                        .iter()
-                        .flat_map(|(repository, _)| spellings(&host, repository)),
-                ),
-            ));
+            let others = paths.others.iter();
+            let others = others.flat_map(|(repository, _)| spellings(&host, repository));
+            rest.push(("path", "AnyNotIn", others.collect()));
         }
         let path = join_path(&paths.prefix, path_of(&host));
         let name = names.unique(&label(&host));
@@ -188,77 +174,48 @@ fn label(host: &str) -> String {
 fn rule(name: &str, conditions: &[(&str, &str, Value)], to: &str) -> Value {
     let each = |list: &&str| {
         let image = format!("images.{list}.\"{{{{ element.name }}}}\"");
-        let all: Vec<Value> = conditions
+        let all: Value = conditions
             .iter()
-            .map(|(part, operator, value): &(&str, &str, Value)| {
-                map([
-                    ("key", format!("{{{{ image.{part} }}}}").into()),
-                    ("operator", (*operator).into()),
-                    ("value", value.clone()),
-                ])
+            .map(|(part, operator, value)| {
+                json!({
+                    "key": format!("{{{{ image.{part} }}}}"),
+                    "operator": operator,
+                    "value": value,
+                })
             })
             .collect();
         let new_image = format!(
             "{to}{{{{ image.tag && join('', [':', image.tag]) || '' }}}}{{{{ image.digest && \
              join('', ['@', image.digest]) || '' }}}}"
         );
-        let container = map([
-            ("name", "{{ element.name }}".into()),
-            ("image", new_image.into()),
-        ]);
-        map([
+        json!({
             // a pod need not have init or ephemeral containers
-            ("list", format!("request.object.spec.{list} || `[]`").into()),
-            (
-                "context",
-                vec![map([
-                    ("name", "image".into()),
-                    ("variable", map([("jmesPath", image.into())])),
-                ])]
-                .into(),
-            ),
-            ("preconditions", map([("all", all.into())])),
-            (
-                "patchStrategicMerge",
-                map([("spec", map([(*list, vec![container].into())]))]),
-            ),
-        ])
+            "list": format!("request.object.spec.{list} || `[]`"),
+            "context": [{"name": "image", "variable": {"jmesPath": image}}],
+            "preconditions": {"all": all},
+            "patchStrategicMerge": {
+                "spec": {(*list): [{"name": "{{ element.name }}", "image": new_image}]},
+            },
+        })
     };
-    map([
-        ("name", name.into()),
-        ("match", pods()),
-        (
-            "mutate",
-            map([("foreach", LISTS.iter().map(each).collect::<Vec<_>>().into())]),
-        ),
-    ])
+    let each: Value = LISTS.iter().map(each).collect();
+    json!({"name": name, "match": pods(), "mutate": {"foreach": each}})
 }
 
 /// Returns the policy that adds the proxy variables to all containers.
 fn inject(proxy: &PodProxy) -> Value {
-    let lists = LISTS.map(|list| {
-        // `(name): "*"` matches each element of the list; if the list is empty, nothing is added
-        let each = map([("(name)", "*".into()), ("env", env(&proxy.variables()))]);
-        (list, Value::from(vec![each]))
+    // `(name): "*"` matches each element of the list; if the list is empty, nothing is added
+    let each = json!([{"(name)": "*", "env": env(&proxy.variables())}]);
+    let lists: Value = LISTS.into_iter().map(|list| (list, each.clone())).collect();
+    let rule = json!({
+        "name": "proxy-variables",
+        "match": pods(),
+        "exclude": {"any": [
+            {"resources": {"namespaces": ["kube-system", "kyverno"]}},
+            {"resources": {"annotations": {"landfall/inject-proxy": "exclude"}}},
+        ]},
+        "mutate": {"patchStrategicMerge": {"spec": lists}},
     });
-    let annotation = map([("landfall/inject-proxy", "exclude".into())]);
-    let exclude = [
-        map([("namespaces", texts(["kube-system", "kyverno"]))]),
-        map([("annotations", annotation)]),
-    ];
-    let exclude: Vec<Value> = exclude
-        .into_iter()
-        .map(|resources| map([("resources", resources)]))
-        .collect();
-    let rule = map([
-        ("name", "proxy-variables".into()),
-        ("match", pods()),
-        ("exclude", map([("any", exclude.into())])),
-        (
-            "mutate",
-            map([("patchStrategicMerge", map([("spec", map(lists))]))]),
-        ),
-    ]);
     policy("landfall-inject-proxy", vec![rule])
 }
 

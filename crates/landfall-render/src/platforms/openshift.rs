@@ -1,11 +1,11 @@
 //! `openshift`: mirror sets for pulls by digest and by tag, and the trust in the registry.
 
-use crate::kubernetes_objects::{document, map, metadata, object, texts};
+use crate::kubernetes_objects::{document, metadata, object, some};
 use crate::node_registry::registry_locations;
 use crate::platform::{RenderPlatform, RenderRequest, RenderedConfig};
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure};
-use serde_yaml::Value;
+use serde_json::{Value, json};
 
 pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
     name: "openshift",
@@ -30,15 +30,14 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let sources = registry_locations(request);
     let set = |kind: &str, key: &str| {
         let mirror = |(source, location): &(String, String)| {
-            map([
-                ("source", source.as_str().into()),
-                ("mirrors", texts([location.as_str()])),
-                ("mirrorSourcePolicy", policy.into()),
-            ])
+            json!({
+                "source": source,
+                "mirrors": [location],
+                "mirrorSourcePolicy": policy,
+            })
         };
-        let list: Vec<Value> = sources.iter().map(mirror).collect();
-        let spec = map([(key, list.into())]);
-        config_object(kind, "landfall", spec)
+        let list: Value = sources.iter().map(mirror).collect();
+        config_object(kind, "landfall", json!({(key): list}))
     };
     let mut files = vec![
         RenderedFile::new(
@@ -54,23 +53,15 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         // a key of a ConfigMap cannot contain `:`, so the port follows two dots
         let key = own.replace(':', "..");
         let metadata = metadata("landfall-registry-ca", Some("openshift-config"));
-        let data = map([(key.as_str(), ca.as_str().into())]);
-        let map = object("v1", "ConfigMap", metadata, ("data", data));
+        let map = object("v1", "ConfigMap", metadata, ("data", json!({(key): ca})));
         files.push(RenderedFile::new("registry-ca.yaml", document(&map)));
     }
-    let trusted = registry.ca.as_ref().map_or(Value::Null, |_| {
-        map([("name", "landfall-registry-ca".into())])
-    });
-    let insecure = if registry.is_insecure() {
-        map([("insecureRegistries", texts([own.as_str()]))])
-    } else {
-        Value::Null
-    };
-    if !trusted.is_null() || !insecure.is_null() {
-        let spec = map([
-            ("additionalTrustedCA", trusted),
-            ("registrySources", insecure),
-        ]);
+    let trusted = registry.ca.as_ref();
+    let trusted = trusted.map(|_| json!({"name": "landfall-registry-ca"}));
+    let insecure = registry.is_insecure();
+    let insecure = insecure.then(|| json!({"insecureRegistries": [own]}));
+    let spec = some(json!({"additionalTrustedCA": trusted, "registrySources": insecure}));
+    if !spec.is_null() {
         let config = config_object("Image", "cluster", spec);
         files.push(RenderedFile::new("image-config.yaml", config));
     }

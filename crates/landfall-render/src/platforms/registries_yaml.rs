@@ -1,16 +1,14 @@
 //! `k3s` and `rke2`: a registries.yaml, the switch that disables upstream, and the proxy.
 
-use crate::kubernetes_objects::{document, map, some_map, texts};
+use crate::kubernetes_objects::{document, some};
 use crate::node_registry::{
     HostPaths, NodeRegistry, host_paths, join_path, separate_accounts_note,
 };
-use crate::platform::{
-    BasicCredentials, RenderPlatform, RenderRequest, RenderedConfig, SITE_CLUSTER,
-};
+use crate::platform::{RenderPlatform, RenderRequest, RenderedConfig, SITE_CLUSTER};
 use crate::proxy::{NoProxyDialect, PodProxy};
 use crate::rendered_file::{RenderedFile, quoted_string};
 use landfall_model::{Consumer, Failure};
-use serde_yaml::{Mapping, Value};
+use serde_json::{Map, Value, json};
 
 pub(super) static K3S: RenderPlatform = RenderPlatform {
     name: "k3s",
@@ -44,10 +42,7 @@ fn render(name: &str, request: &RenderRequest<'_>) -> Result<RenderedConfig, Fai
     let registry = request.registry()?;
     let folder = format!("etc/rancher/{name}");
     let (configs, secret) = configs(&registry, &folder, request)?;
-    let registries = map([
-        ("mirrors", mirrors(request, &registry)),
-        ("configs", configs),
-    ]);
+    let registries = json!({"mirrors": mirrors(request, &registry), "configs": configs});
     let mut files = vec![
         RenderedFile::new(format!("{folder}/registries.yaml"), document(&registries))
             .secret(secret),
@@ -100,19 +95,15 @@ fn environment(name: &str, request: &RenderRequest<'_>) -> Result<Vec<RenderedFi
 
 /// Returns every host with the registry as its endpoint, and the rewrites of names.
 fn mirrors(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> Value {
-    let endpoint = || texts([registry.url()]);
-    let mut mirrors = Mapping::new();
+    let url = registry.url();
+    let mut mirrors = Map::new();
     for (host, paths) in host_paths(request) {
-        mirrors.insert(
-            host.into(),
-            map([("endpoint", endpoint()), ("rewrite", rewrites(&paths))]),
-        );
+        let mirror = json!({"endpoint": [url], "rewrite": rewrites(&paths)});
+        mirrors.insert(host, mirror);
     }
-    mirrors.insert(
-        registry.target.registry.as_str().into(),
-        map([("endpoint", endpoint())]),
-    );
-    Value::Mapping(mirrors)
+    let own = registry.target.registry.clone();
+    mirrors.insert(own, json!({"endpoint": [url]}));
+    mirrors.into()
 }
 
 /// Returns the rewrites of repositories. No two expressions match the same repository, because the
@@ -136,12 +127,7 @@ fn rewrites(paths: &HostPaths) -> Value {
             .map(|(repository, path)| (exactly(repository), path.clone()));
         usual.chain(others).collect()
     };
-    Value::Mapping(
-        rules
-            .into_iter()
-            .map(|(from, to)| (from.into(), to.into()))
-            .collect(),
-    )
+    rules.into_iter().collect()
 }
 
 fn exactly(repository: &str) -> String {
@@ -154,34 +140,17 @@ fn configs(
     folder: &str,
     request: &RenderRequest<'_>,
 ) -> Result<(Value, bool), Failure> {
-    let file = |name: &str, exists: bool| {
-        if exists {
-            format!("/{folder}/certs.d/{name}").into()
-        } else {
-            Value::Null
-        }
-    };
-    let tls = some_map([
-        ("ca_file", file("ca.crt", registry.ca.is_some())),
-        ("cert_file", file("client.cert", registry.client.is_some())),
-        ("key_file", file("client.key", registry.client.is_some())),
-        (
-            "insecure_skip_verify",
-            if registry.skip_verify {
-                true.into()
-            } else {
-                Value::Null
-            },
-        ),
-    ]);
+    let file = |name: &str| format!("/{folder}/certs.d/{name}");
+    let client = registry.client.as_ref();
+    let tls = some(json!({
+        "ca_file": registry.ca.as_ref().map(|_| file("ca.crt")),
+        "cert_file": client.map(|_| file("client.cert")),
+        "key_file": client.map(|_| file("client.key")),
+        "insecure_skip_verify": registry.skip_verify.then_some(true),
+    }));
     let account = registry.account(&request.mapping.target().prefix)?;
     let secret = account.is_some();
-    let auth = account.map_or(Value::Null, |BasicCredentials { username, password }| {
-        map([("username", username.into()), ("password", password.into())])
-    });
-    let config = some_map([("auth", auth), ("tls", tls)]);
-    Ok((
-        some_map([(registry.target.registry.as_str(), config)]),
-        secret,
-    ))
+    let config = some(json!({"auth": account, "tls": tls}));
+    let configs = some(json!({(registry.target.registry.as_str()): config}));
+    Ok((configs, secret))
 }

@@ -2,11 +2,10 @@
 //! installer.
 
 use super::containerd::{mirror_url, other_accounts};
-use crate::kubernetes_objects::{document, map, optional, some_map, texts};
+use crate::kubernetes_objects::{document, some, with};
 use crate::node_registry::{ClientCertificate, HostMirror, NodeRegistry, host_mirrors};
 use crate::platform::{
-    BasicCredentials, OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig,
-    SITE_CLUSTER,
+    OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, SITE_CLUSTER,
 };
 use crate::proxy::{NoProxyDialect, PodProxy};
 use crate::render::named_or_only_image;
@@ -14,7 +13,7 @@ use crate::rendered_file::RenderedFile;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landfall_model::{Consumer, Failure, ImageRef};
-use serde_yaml::{Mapping, Value};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 const INSTALLER: PlatformSetting = PlatformSetting::new(
@@ -88,13 +87,13 @@ fn proxy_file(request: &RenderRequest<'_>) -> Result<Option<RenderedFile>, Failu
     // lower and in upper case
     let variables = proxy.lower_case_values();
     let mut documents = if TalosVersion::of(request) < TalosVersion::V1_13 {
-        vec![map([("machine", map([("env", variables)]))])]
+        vec![json!({"machine": {"env": variables}})]
     } else {
-        let fields = map([("variables", variables)]);
+        let fields = json!({"variables": variables});
         vec![talos_document("EnvironmentConfig", None, fields)]
     };
     if let Some(ca) = request.proxy()?.and_then(|proxy| proxy.ca) {
-        let fields = map([("certificates", ca.into())]);
+        let fields = json!({"certificates": ca});
         let name = Some("landfall-proxy-ca");
         documents.push(talos_document("TrustedRootsConfig", name, fields));
     }
@@ -115,21 +114,19 @@ pub(super) fn registry_documents(
     let own = registry.target.registry.as_str();
     let skip_fallback = !request.upstream_fallback();
     let tls = registry_tls(registry, version);
-    let image = optional(installer.map(ToString::to_string));
+    let image = installer.map(ToString::to_string);
     let mut documents = Vec::new();
     let mut registries = Value::Null;
     if version < TalosVersion::V1_12 {
-        let mirrors: Mapping = mirrors
+        let mirrors: Value = mirrors
             .iter()
             .map(|(host, mirrors)| {
                 let mirror = machine_mirror(mirrors, registry, skip_fallback);
-                (mirrored_host(host).into(), mirror)
+                (mirrored_host(host), mirror)
             })
             .collect();
-        registries = map([
-            ("mirrors", mirrors.into()),
-            ("config", some_map([(own, some_map([("tls", tls)]))])),
-        ]);
+        let config = some(json!({(own): some(json!({"tls": tls}))}));
+        registries = json!({"mirrors": mirrors, "config": config});
     } else {
         documents.extend(mirrors.iter().map(|(host, mirrors)| {
             let fields = mirror_fields(mirrors, registry, skip_fallback);
@@ -141,15 +138,13 @@ pub(super) fn registry_documents(
     }
     let mut install = Value::Null;
     if version < TalosVersion::V1_14 {
-        install = some_map([("image", image)]);
-    } else if !image.is_null() {
-        let fields = map([("installer", map([("image", image)]))]);
+        install = some(json!({"image": image}));
+    } else if image.is_some() {
+        let fields = json!({"installer": {"image": image}});
         documents.push(talos_document("UnattendedInstallConfig", None, fields));
     }
-    documents.extend(machine(some_map([
-        ("registries", registries),
-        ("install", install),
-    ])));
+    let section = some(json!({"registries": registries, "install": install}));
+    documents.extend(machine(section));
     documents
 }
 
@@ -166,16 +161,10 @@ fn mirror_fields(
 ) -> Value {
     let endpoint = |mirror: &HostMirror| {
         let has_path = (!mirror.prefix.is_empty()).then_some(true);
-        map([
-            ("url", mirror_url(mirror, registry).into()),
-            ("overridePath", optional(has_path)),
-        ])
+        json!({"url": mirror_url(mirror, registry), "overridePath": has_path})
     };
-    let endpoints: Vec<Value> = mirrors.iter().map(endpoint).collect();
-    map([
-        ("endpoints", endpoints.into()),
-        ("skipFallback", optional(skip_fallback.then_some(true))),
-    ])
+    let endpoints: Value = mirrors.iter().map(endpoint).collect();
+    json!({"endpoints": endpoints, "skipFallback": skip_fallback.then_some(true)})
 }
 
 /// Returns an entry of `machine.registries.mirrors`, where `overridePath` applies to all endpoints.
@@ -193,11 +182,12 @@ fn machine_mirror(
             url
         }
     };
-    map([
-        ("endpoints", texts(mirrors.iter().map(endpoint))),
-        ("overridePath", optional(has_path.then_some(true))),
-        ("skipFallback", optional(skip_fallback.then_some(true))),
-    ])
+    let endpoints: Value = mirrors.iter().map(endpoint).collect();
+    json!({
+        "endpoints": endpoints,
+        "overridePath": has_path.then_some(true),
+        "skipFallback": skip_fallback.then_some(true),
+    })
 }
 
 /// Returns the TLS settings of the registry, or null with plain HTTP: Talos refuses them then.
@@ -205,16 +195,10 @@ fn registry_tls(registry: &NodeRegistry<'_>, version: TalosVersion) -> Value {
     if registry.plain_http {
         return Value::Null;
     }
-    some_map([
-        (
-            "ca",
-            optional(registry.ca.as_deref().map(|ca| version.pem(ca))),
-        ),
-        (
-            "insecureSkipVerify",
-            optional(registry.skip_verify.then_some(true)),
-        ),
-    ])
+    some(json!({
+        "ca": registry.ca.as_deref().map(|ca| version.pem(ca)),
+        "insecureSkipVerify": registry.skip_verify.then_some(true),
+    }))
 }
 
 /// Returns the patch with the account and the client certificate, if the site has one of them.
@@ -225,10 +209,7 @@ pub(super) fn credentials_file(
 ) -> Result<Option<RenderedFile>, Failure> {
     let version = TalosVersion::of(request);
     let own = registry.target.registry.as_str();
-    let account = registry.account(&request.mapping.target().prefix)?;
-    let auth = account.map_or(Value::Null, |BasicCredentials { username, password }| {
-        map([("username", username.into()), ("password", password.into())])
-    });
+    let auth = json!(registry.account(&request.mapping.target().prefix)?);
     let certificate_key = if version < TalosVersion::V1_12 {
         "crt"
     } else {
@@ -236,17 +217,15 @@ pub(super) fn credentials_file(
     };
     let client = registry.client.as_ref().filter(|_| !registry.plain_http);
     let tls = client.map_or(Value::Null, |ClientCertificate { certificate, key }| {
-        let identity = map([
-            (certificate_key, version.pem(certificate)),
-            ("key", version.pem(key)),
-        ]);
-        map([("clientIdentity", identity)])
+        let [certificate, key] = [certificate, key].map(|pem| version.pem(pem));
+        json!({"clientIdentity": {(certificate_key): certificate, "key": key}})
     });
     let mut documents = Vec::new();
     if version < TalosVersion::V1_12 {
-        let config = some_map([("auth", auth), ("tls", tls)]);
-        let registries = some_map([("config", some_map([(own, config)]))]);
-        documents.extend(machine(some_map([("registries", registries)])));
+        let config = some(json!({"auth": auth, "tls": tls}));
+        let config = some(json!({(own): config}));
+        let registries = some(json!({"config": config}));
+        documents.extend(machine(some(json!({"registries": registries}))));
     } else {
         for (kind, fields) in [("RegistryAuthConfig", auth), ("RegistryTLSConfig", tls)] {
             if !fields.is_null() {
@@ -290,11 +269,11 @@ impl TalosVersion {
     }
 
     /// Encodes a certificate or key as this release expects it.
-    pub(super) fn pem(self, pem: &str) -> Value {
+    pub(super) fn pem(self, pem: &str) -> String {
         if self < TalosVersion::V1_12 {
-            STANDARD.encode(pem).into()
+            STANDARD.encode(pem)
         } else {
-            pem.into()
+            pem.to_owned()
         }
     }
 }
@@ -307,18 +286,13 @@ pub(super) fn patch(documents: &[Value]) -> String {
 
 /// Returns a document of the machine configuration with the entries of `fields`.
 pub(super) fn talos_document(kind: &str, name: Option<&str>, fields: Value) -> Value {
-    let mut document = Mapping::from_iter([
-        ("apiVersion".into(), "v1alpha1".into()),
-        ("kind".into(), kind.into()),
-    ]);
-    document.extend(name.map(|name| ("name".into(), name.into())));
-    if let Value::Mapping(fields) = fields {
-        document.extend(fields);
-    }
-    Value::Mapping(document)
+    with(
+        json!({"apiVersion": "v1alpha1", "kind": kind, "name": name}),
+        fields,
+    )
 }
 
 /// Returns the document with the section `machine`, unless the section is null.
 pub(super) fn machine(section: Value) -> Option<Value> {
-    (!section.is_null()).then(|| map([("machine", section)]))
+    (!section.is_null()).then(|| json!({"machine": section}))
 }

@@ -2,8 +2,8 @@
 
 use super::systemd::{DropInForm, drop_in};
 use crate::kubernetes_objects::{
-    document, kubeadm_config_template, kubeadm_control_plane, map, metadata, node_file, object,
-    optional, secret, some_map, texts,
+    document, kubeadm_config_template, kubeadm_control_plane, metadata, node_file, object, secret,
+    some,
 };
 use crate::platform::{
     CLUSTER, NAMESPACE, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, wrong_value,
@@ -14,7 +14,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use landfall_model::report::shell_quoted;
 use landfall_model::{Consumer, Failure, ImageRef};
-use serde_yaml::{Mapping, Value};
+use serde_json::{Value, json};
 
 // The settings of the platform, the list of its files, and the variables of a cluster's
 // configuration.
@@ -74,8 +74,9 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         ),
     ];
     // a cluster without a topology, as in TKG 1, must not get one
-    let is_old =
-        |object: &Value| object["kind"] == "Cluster" && object["spec"]["topology"].is_null();
+    let is_old = |object: &serde_yaml::Value| {
+        object["kind"] == "Cluster" && object["spec"]["topology"].is_null()
+    };
     if !request.existing.iter().any(is_old) {
         files.push(file("cluster.yaml", document(&names.cluster_of(topology))));
     }
@@ -136,28 +137,25 @@ fn variables(
     let mut variables: Vec<TopologyVariable> = Vec::new();
     if let Some(repository) = repository {
         variables.extend([
-            (
-                "TKG_CUSTOM_IMAGE_REPOSITORY",
-                repository.name.as_str().into(),
-            ),
+            ("TKG_CUSTOM_IMAGE_REPOSITORY", json!(repository.name)),
             (
                 "TKG_CUSTOM_IMAGE_REPOSITORY_SKIP_TLS_VERIFY",
-                repository.skip_verify.into(),
+                json!(repository.skip_verify),
             ),
             (
                 "TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE",
                 // TKG expects the PEM text in base64
-                STANDARD.encode(&repository.ca).into(),
+                json!(STANDARD.encode(&repository.ca)),
             ),
         ]);
     }
     if let Some(proxy) = proxy {
         variables.extend([
             // required by TKG besides the URLs (validate.go)
-            ("TKG_HTTP_PROXY_ENABLED", true.into()),
-            ("TKG_HTTP_PROXY", proxy.http.as_str().into()),
-            ("TKG_HTTPS_PROXY", proxy.https.as_str().into()),
-            ("TKG_NO_PROXY", proxy.no_proxy.as_str().into()),
+            ("TKG_HTTP_PROXY_ENABLED", json!(true)),
+            ("TKG_HTTP_PROXY", json!(proxy.http)),
+            ("TKG_HTTPS_PROXY", json!(proxy.https)),
+            ("TKG_NO_PROXY", json!(proxy.no_proxy)),
         ]);
     }
     variables.extend(behind_proxy.map(|pem| ("TKG_PROXY_CA_CERT", STANDARD.encode(pem).into())));
@@ -179,42 +177,34 @@ fn topology(
         (None, None) => None,
     };
     let mut variables = Vec::new();
-    let mut add =
-        |name: &str, value| variables.push(map([("name", name.into()), ("value", value)]));
+    let mut add = |name: &str, value: Value| variables.push(json!({"name": name, "value": value}));
     if let Some(repository) = repository {
         let validation = repository.skip_verify.then_some(false);
         add(
             "imageRepository",
-            map([
-                ("host", repository.name.as_str().into()),
-                ("tlsCertificateValidation", optional(validation)),
-            ]),
+            json!({"host": repository.name, "tlsCertificateValidation": validation}),
         );
         // without an authority, tlsCertificateValidation has no effect on containerd
         if repository.skip_verify && trusted.is_none() {
-            let registry = map([
-                ("host", repository.host().into()),
-                ("skipTlsVerify", true.into()),
-            ]);
-            add("additionalImageRegistries", vec![registry].into());
+            let registry = json!({"host": repository.host(), "skipTlsVerify": true});
+            add("additionalImageRegistries", json!([registry]));
         }
     }
     if let Some(proxy) = proxy {
         add(
             "proxy",
-            map([
-                ("httpProxy", proxy.http.as_str().into()),
-                ("httpsProxy", proxy.https.as_str().into()),
-                ("noProxy", texts(proxy.no_proxy.split(','))),
-            ]),
+            json!({
+                "httpProxy": proxy.http,
+                "httpsProxy": proxy.https,
+                "noProxy": proxy.no_proxy.split(',').collect::<Value>(),
+            }),
         );
     }
     if let Some((name, pem)) = trusted {
-        let authority = map([("name", name.into()), ("data", STANDARD.encode(pem).into())]);
-        let trust = map([("additionalTrustedCAs", vec![authority].into())]);
-        add("trust", trust);
+        let authority = json!({"name": name, "data": STANDARD.encode(pem)});
+        add("trust", json!({"additionalTrustedCAs": [authority]}));
     }
-    map([("variables", variables.into())])
+    json!({"variables": variables})
 }
 
 /// Formats the variables as a file.
@@ -228,7 +218,7 @@ fn lines(variables: &[TopologyVariable]) -> String {
 fn variable_value(value: &Value) -> String {
     value
         .as_str()
-        .map_or_else(|| document(value).trim().to_owned(), quoted_string)
+        .map_or_else(|| value.to_string(), quoted_string)
 }
 
 /// Returns `text` as a YAML string, which is quoted if it would be read as another type.
@@ -244,21 +234,16 @@ fn config_values(names: &ClusterNames<'_>, variables: &[TopologyVariable]) -> Va
         yaml_text(names.namespace),
         lines(variables)
     );
-    let labels = map([
-        ("clusterctl.cluster.x-k8s.io/move", "".into()),
-        ("tkg.tanzu.vmware.com/cluster-name", names.cluster.into()),
-    ]);
-    let name = format!("{}-config-values", names.cluster);
-    let metadata = map([
-        ("labels", labels),
-        ("name", name.into()),
-        ("namespace", names.namespace.into()),
-    ]);
-    secret(
-        metadata,
-        Some("addons.cluster.x-k8s.io/resource-set"),
-        [("value", values)],
-    )
+    let metadata = json!({
+        "labels": {
+            "clusterctl.cluster.x-k8s.io/move": "",
+            "tkg.tanzu.vmware.com/cluster-name": names.cluster,
+        },
+        "name": format!("{}-config-values", names.cluster),
+        "namespace": names.namespace,
+    });
+    let kind = Some("addons.cluster.x-k8s.io/resource-set");
+    secret(metadata, kind, json!({"value": values}))
 }
 
 /// The upstream repository of TKG's images.
@@ -282,7 +267,7 @@ impl ClusterNames<'_> {
             "cluster.x-k8s.io/v1beta1",
             "Cluster",
             metadata(self.cluster, Some(self.namespace)),
-            ("spec", map([("topology", topology)])),
+            ("spec", json!({"topology": topology})),
         )
     }
 }
@@ -408,7 +393,7 @@ fn trust_commands() -> [String; 3] {
 pub(super) struct ClusterMachines {
     /// The repository of kubeadm's images, if it is the site's.
     repository: Option<String>,
-    files: Value,
+    files: Vec<Value>,
     commands: Vec<String>,
 }
 
@@ -479,79 +464,55 @@ impl ClusterMachines {
         commands.push("systemctl restart containerd".to_owned());
         Ok(ClusterMachines {
             repository: repository.map(|repository| repository.name.clone()),
-            files: files.into(),
+            files,
             commands,
         })
     }
 
-    /// Returns the common part of all machines. cloud-init replaces `ds.meta_data.hostname` by the
-    /// name of the machine.
-    fn spec(&self, joins: &[&str]) -> Vec<(Value, Value)> {
-        let node = map([(
-            "nodeRegistration",
-            map([("name", "{{ ds.meta_data.hostname }}".into())]),
-        )]);
-        let mut spec: Vec<(Value, Value)> = joins
-            .iter()
-            .map(|join| ((*join).into(), node.clone()))
-            .collect();
-        spec.push(("files".into(), self.files.clone()));
-        spec.push((
-            "preKubeadmCommands".into(),
-            texts(self.commands.iter().cloned()),
-        ));
-        spec
+    /// Returns the configuration of machines. `images` is the section with the repositories of
+    /// kubeadm's images. `init` says whether a machine may create the cluster. cloud-init replaces
+    /// `ds.meta_data.hostname` by the name of the machine.
+    fn spec(&self, images: Option<Value>, init: bool) -> Value {
+        let node = json!({"nodeRegistration": {"name": "{{ ds.meta_data.hostname }}"}});
+        json!({
+            "clusterConfiguration": images,
+            "initConfiguration": init.then_some(&node),
+            "joinConfiguration": node,
+            "files": self.files,
+            "preKubeadmCommands": self.commands,
+        })
     }
 
     /// Returns the patch of the control plane.
     pub(super) fn control_plane(&self, names: &ClusterNames<'_>) -> Value {
-        let mut spec = Mapping::new();
-        if let Some(repository) = &self.repository {
-            let images = || map([("imageRepository", repository.as_str().into())]);
-            let cluster = map([
-                ("imageRepository", repository.as_str().into()),
-                ("dns", images()),
-                ("etcd", map([("local", images())])),
-            ]);
-            spec.insert("clusterConfiguration".into(), cluster);
-        }
-        spec.extend(self.spec(&["initConfiguration", "joinConfiguration"]));
+        let images = self.repository.as_ref().map(|repository| {
+            let images = json!({"imageRepository": repository});
+            json!({"imageRepository": repository, "dns": images, "etcd": {"local": images}})
+        });
         let name = format!("{}-control-plane", names.cluster);
         let metadata = metadata(&name, Some(names.namespace));
-        kubeadm_control_plane(metadata, Value::Mapping(spec))
+        kubeadm_control_plane(metadata, self.spec(images, true))
     }
 
     /// Returns the patch of the workers.
     pub(super) fn workers(&self, names: &ClusterNames<'_>) -> Value {
-        let spec = self.spec(&["joinConfiguration"]).into_iter().collect();
         let name = format!("{}-md-0", names.cluster);
         let metadata = metadata(&name, Some(names.namespace));
-        kubeadm_config_template(metadata, Value::Mapping(spec))
+        kubeadm_config_template(metadata, self.spec(None, false))
     }
 }
-
-/// The type of the Secrets of TKG addons.
-const ADDON: Option<&str> = Some("tkg.tanzu.vmware.com/addon");
 
 /// The comments that ytt requires before the values of an addon.
 const HEADER: &str = "#@data/values\n#@overlay/match-child-defaults missing_ok=True\n---\n";
 
 /// Returns the Secret with the values of the cloud provider (`cpi`) or storage (`csi`) of vSphere.
 pub(super) fn vsphere(names: &ClusterNames<'_>, part: &str, kind: &str, proxy: &PodProxy) -> Value {
-    let addon = format!("vsphere-{part}");
-    let metadata = addon_metadata(names, &addon, kind, &[]);
-    let values = document(&map([(
-        match part {
-            "cpi" => "vsphereCPI",
-            _ => "vsphereCSI",
-        },
-        proxy.lower_case_values(),
-    )]));
-    secret(
-        metadata,
-        ADDON,
-        [("values.yaml", format!("{HEADER}{values}"))],
-    )
+    let metadata = addon_metadata(names, &format!("vsphere-{part}"), kind);
+    let values = match part {
+        "cpi" => json!({"vsphereCPI": proxy.lower_case_values()}),
+        _ => json!({"vsphereCSI": proxy.lower_case_values()}),
+    };
+    addon(metadata, &values)
 }
 
 /// Returns the Secret with the values of kapp-controller: the proxy, and the TLS settings for the
@@ -564,88 +525,45 @@ pub(super) fn kapp_controller(
     authorities: &str,
 ) -> Option<Value> {
     let skip_verify = repository.filter(|repository| repository.skip_verify);
-    let config = some_map([
-        (
-            "caCerts",
-            optional(Some(authorities).filter(|all| !all.is_empty())),
-        ),
-        ("httpProxy", optional_text(proxy.map(|proxy| &proxy.http))),
-        ("httpsProxy", optional_text(proxy.map(|proxy| &proxy.https))),
-        ("noProxy", optional_text(proxy.map(|proxy| &proxy.no_proxy))),
-        (
-            "dangerousSkipTLSVerify",
-            optional(skip_verify.map(TkgRepository::host)),
-        ),
-    ]);
+    let config = some(json!({
+        "caCerts": Some(authorities).filter(|all| !all.is_empty()),
+        "httpProxy": proxy.map(|proxy| &proxy.http),
+        "httpsProxy": proxy.map(|proxy| &proxy.https),
+        "noProxy": proxy.map(|proxy| &proxy.no_proxy),
+        "dangerousSkipTLSVerify": skip_verify.map(TkgRepository::host),
+    }));
     if config.is_null() {
         return None;
     }
-    let values = document(&map([(
-        "kappController",
-        map([
-            ("namespace", "tkg-system".into()),
-            ("createNamespace", true.into()),
-            ("globalNamespace", "tanzu-package-repo-global".into()),
-            (
-                "image",
-                some_map([(
-                    "repository",
-                    optional(repository.map(|repository| repository.name.as_str())),
-                )]),
-            ),
-            ("config", config),
-        ]),
-    )]));
-    let metadata = addon_metadata(
-        names,
-        "kapp-controller",
-        "addons-management",
-        &[
-            ("annotations", "tkg.tanzu.vmware.com/remote-app", "true"),
-            ("labels", "clusterctl.cluster.x-k8s.io/move", ""),
-        ],
-    );
-    Some(secret(
-        metadata,
-        ADDON,
-        [("values.yaml", format!("{HEADER}{values}"))],
-    ))
+    let values = json!({"kappController": {
+        "namespace": "tkg-system",
+        "createNamespace": true,
+        "globalNamespace": "tanzu-package-repo-global",
+        "image": repository.map(|repository| json!({"repository": repository.name})),
+        "config": config,
+    }});
+    let mut metadata = addon_metadata(names, "kapp-controller", "addons-management");
+    metadata["annotations"]["tkg.tanzu.vmware.com/remote-app"] = "true".into();
+    metadata["labels"]["clusterctl.cluster.x-k8s.io/move"] = "".into();
+    Some(addon(metadata, &values))
 }
 
-fn optional_text(value: Option<&String>) -> Value {
-    optional(value.map(String::as_str))
+/// Returns the Secret of an addon with these values.
+fn addon(metadata: Value, values: &Value) -> Value {
+    let text = format!("{HEADER}{}", document(values));
+    let kind = Some("tkg.tanzu.vmware.com/addon");
+    secret(metadata, kind, json!({"values.yaml": text}))
 }
 
-/// Returns the metadata by which TKG finds the Secret of an addon. `more` lists further members,
-/// each with its section, key and value.
-fn addon_metadata(
-    names: &ClusterNames<'_>,
-    addon: &str,
-    kind: &str,
-    more: &[(&str, &str, &str)],
-) -> Value {
-    let mut metadata = map([
-        (
-            "annotations",
-            map([(
-                "tkg.tanzu.vmware.com/addon-type",
-                format!("{kind}/{addon}").into(),
-            )]),
-        ),
-        (
-            "labels",
-            map([
-                ("tkg.tanzu.vmware.com/addon-name", addon.into()),
-                ("tkg.tanzu.vmware.com/cluster-name", names.cluster.into()),
-            ]),
-        ),
-        ("name", format!("{}-{addon}-addon", names.cluster).into()),
-        ("namespace", names.namespace.into()),
-    ]);
-    for (section, key, value) in more {
-        if let Some(Value::Mapping(section)) = metadata.get_mut(*section) {
-            section.insert((*key).into(), (*value).into());
-        }
-    }
-    metadata
+/// Returns the metadata by which TKG finds the Secret of an addon.
+fn addon_metadata(names: &ClusterNames<'_>, addon: &str, kind: &str) -> Value {
+    json!({
+        "annotations": {"tkg.tanzu.vmware.com/addon-type": format!("{kind}/{addon}")},
+        "labels": {
+            "tkg.tanzu.vmware.com/addon-name": addon,
+            "tkg.tanzu.vmware.com/cluster-name": names.cluster,
+        },
+        "name": format!("{}-{addon}-addon", names.cluster),
+        "namespace": names.namespace,
+    })
 }

@@ -12,7 +12,7 @@ mod seed;
 use self::profile::{PACKAGES, PROFILES, profiles};
 use self::seed::{DATACENTER, SEED, datacenters, seed};
 use super::yum::PACKAGE_SET;
-use crate::kubernetes_objects::{document, map, metadata, object, optional, secret, some_map};
+use crate::kubernetes_objects::{document, metadata, object, secret, some};
 use crate::node_registry::{NodeRegistry, separate_accounts_note};
 use crate::platform::{
     BasicCredentials, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, SITE_CLUSTER,
@@ -22,7 +22,7 @@ use crate::render::SANDBOX;
 use crate::rendered_file::RenderedFile;
 use crate::signature_policy::PACKAGES_KEY;
 use landfall_model::{Consumer, Failure, ImageRef, NODE_LOCAL_DNS};
-use serde_yaml::Value;
+use serde_json::{Value, json};
 
 // The settings of the platform and the list of its files.
 
@@ -150,7 +150,7 @@ fn authorities(
 }
 
 fn ca_bundle(authorities: String) -> Value {
-    let data = map([("ca-bundle.pem", authorities.into())]);
+    let data = json!({"ca-bundle.pem": authorities});
     let metadata = metadata("ca-bundle", Some(NAMESPACE));
     object("v1", "ConfigMap", metadata, ("data", data))
 }
@@ -159,11 +159,7 @@ fn ca_bundle(authorities: String) -> Value {
 /// credentials of containerd.
 fn registry_credentials(auth_file: &str) -> Value {
     let metadata = metadata("registry-credentials", Some("kube-system"));
-    secret(
-        metadata,
-        Some("kubernetes.io/dockerconfigjson"),
-        [(".dockerconfigjson", auth_file)],
-    )
+    docker_config(metadata, auth_file)
 }
 
 // The `KubermaticConfiguration`: the repositories of KKP's images and charts, the proxy and the
@@ -191,63 +187,39 @@ pub(super) fn configuration(
     proxy: Option<&KubermaticProxy>,
 ) -> Value {
     let target = request.target.map(|_| request.mapping.target().to_string());
-    let kubermatic = || repository(request, &KUBERMATIC);
-    // the field is not a reference to a Secret, but the text of an auth file
-    let pull_secret = optional(account.map(|account| registry.auth_file(account)));
+    let kubermatic = repository(request, &KUBERMATIC);
+    let dashboard = repository(request, &DASHBOARD);
     let charts = charts_at(request);
-    let has_charts = charts.is_some();
     // KKP pulls charts with these settings, which it has for both lists of applications
-    let flag = |is_set: bool| optional((has_charts && is_set).then_some(true));
-    let connection = || {
-        [
-            ("plainHTTP", flag(registry.plain_http)),
-            ("insecureSkipTLSVerify", flag(registry.skip_verify)),
-        ]
-    };
-    let config_file = || match (account, has_charts) {
-        (Some(_), true) => map([
-            ("name", CHART_ACCOUNT.into()),
-            ("key", ".dockerconfigjson".into()),
-        ]),
-        _ => Value::Null,
-    };
-    let [plain_http, skip_verify] = connection();
-    let user_cluster = some_map([
-        ("overwriteRegistry", optional(target)),
-        (
-            "kubermaticDockerRepository",
-            at_registry(request, &KUBERMATIC),
-        ),
-        (
-            "dnatControllerDockerRepository",
-            at_registry(request, &["quay.io/kubermatic/kubeletdnat-controller"]),
-        ),
-        (
-            "etcdLauncherDockerRepository",
-            at_registry(request, &["quay.io/kubermatic/etcd-launcher"]),
-        ),
-        (
-            "addons",
-            repository(request, &["quay.io/kubermatic/addons"]),
-        ),
-        (
-            "systemApplications",
-            some_map([
-                ("helmRepository", optional(charts.as_deref())),
-                ("helmRegistryConfigFile", config_file()),
-                plain_http,
-                skip_verify,
-            ]),
-        ),
-        ("applications", some_map(connection())),
-    ]);
-    let catalog = some_map([(
-        "defaultApplicationCatalog",
-        some_map([
-            ("helmRepository", optional(charts)),
-            ("helmRegistryConfigFile", config_file()),
-        ]),
-    )]);
+    let [plain_http, skip_verify] = [registry.plain_http, registry.skip_verify]
+        .map(|is_set| (charts.is_some() && is_set).then_some(true));
+    let config_file = charts.as_ref().and(account);
+    let config_file =
+        config_file.map(|_| json!({"name": CHART_ACCOUNT, "key": ".dockerconfigjson"}));
+    let dnat_controller = ["quay.io/kubermatic/kubeletdnat-controller"];
+    let user_cluster = some(json!({
+        "overwriteRegistry": target,
+        "kubermaticDockerRepository": at_registry(request, &KUBERMATIC),
+        "dnatControllerDockerRepository": at_registry(request, &dnat_controller),
+        "etcdLauncherDockerRepository": at_registry(request, &["quay.io/kubermatic/etcd-launcher"]),
+        "addons": repository(request, &["quay.io/kubermatic/addons"]),
+        "systemApplications": some(json!({
+            "helmRepository": charts,
+            "helmRegistryConfigFile": config_file,
+            "plainHTTP": plain_http,
+            "insecureSkipTLSVerify": skip_verify,
+        })),
+        "applications": some(json!({
+            "plainHTTP": plain_http,
+            "insecureSkipTLSVerify": skip_verify,
+        })),
+    }));
+    let catalog = some(json!({
+        "defaultApplicationCatalog": some(json!({
+            "helmRepository": charts,
+            "helmRegistryConfigFile": config_file,
+        })),
+    }));
     // KKP's operator adds these entries itself
     let added = [
         "127.0.0.1/8",
@@ -258,33 +230,28 @@ pub(super) fn configuration(
         ".default",
         ".svc",
     ];
-    let proxy = proxy.map_or(Value::Null, |proxy| {
-        map([
-            ("http", proxy.http.clone()),
-            ("https", proxy.https.clone()),
-            (
-                "noProxy",
-                no_proxy(request)
-                    .list_without(NoProxyDialect::Dotted, &added)
-                    .into(),
-            ),
-        ])
+    let proxy = proxy.map(|proxy| {
+        json!({
+            "http": proxy.http,
+            "https": proxy.https,
+            "noProxy": no_proxy(request).list_without(NoProxyDialect::Dotted, &added),
+        })
     });
-    let ca_bundle = registry.ca.as_ref().map_or(Value::Null, |_| {
-        map([("kind", "ConfigMap".into()), ("name", "ca-bundle".into())])
+    let ca_bundle = registry.ca.as_ref();
+    let ca_bundle = ca_bundle.map(|_| json!({"kind": "ConfigMap", "name": "ca-bundle"}));
+    let spec = json!({
+        // not a reference to a Secret, but the text of an auth file
+        "imagePullSecret": account.map(|account| registry.auth_file(account)),
+        "caBundle": ca_bundle,
+        "proxy": proxy,
+        "api": dashboard,
+        "ui": dashboard,
+        "masterController": kubermatic,
+        "seedController": kubermatic,
+        "webhook": kubermatic,
+        "userCluster": user_cluster,
+        "applications": catalog,
     });
-    let spec = map([
-        ("imagePullSecret", pull_secret),
-        ("caBundle", ca_bundle),
-        ("proxy", proxy),
-        ("api", repository(request, &DASHBOARD)),
-        ("ui", repository(request, &DASHBOARD)),
-        ("masterController", kubermatic()),
-        ("seedController", kubermatic()),
-        ("webhook", kubermatic()),
-        ("userCluster", user_cluster),
-        ("applications", catalog),
-    ]);
     object(
         "kubermatic.k8c.io/v1",
         "KubermaticConfiguration",
@@ -322,19 +289,17 @@ fn charts_at(request: &RenderRequest<'_>) -> Option<String> {
 /// Returns the Secret with the account for charts. KKP copies Secrets with this annotation to the
 /// seed clusters.
 fn chart_account(auth_file: &str) -> Value {
-    let metadata = map([
-        ("name", CHART_ACCOUNT.into()),
-        ("namespace", NAMESPACE.into()),
-        (
-            "annotations",
-            map([("apps.kubermatic.k8c.io/secret-type", "helm".into())]),
-        ),
-    ]);
-    secret(
-        metadata,
-        Some("kubernetes.io/dockerconfigjson"),
-        [(".dockerconfigjson", auth_file)],
-    )
+    let metadata = json!({
+        "name": CHART_ACCOUNT,
+        "namespace": NAMESPACE,
+        "annotations": {"apps.kubermatic.k8c.io/secret-type": "helm"},
+    });
+    docker_config(metadata, auth_file)
+}
+
+fn docker_config(metadata: Value, auth_file: &str) -> Value {
+    let kind = Some("kubernetes.io/dockerconfigjson");
+    secret(metadata, kind, json!({".dockerconfigjson": auth_file}))
 }
 
 // The values for all objects of KKP: the proxy, and image names at the registry.
@@ -344,8 +309,8 @@ pub(super) const NAMESPACE: &str = "kubermatic";
 
 /// The proxy settings of KKP.
 pub(super) struct KubermaticProxy {
-    pub(super) http: Value,
-    pub(super) https: Value,
+    pub(super) http: Option<String>,
+    pub(super) https: Option<String>,
     /// The proxy of nodes. KKP has one field for both schemes.
     pub(super) node_proxy: String,
     pub(super) has_account: bool,
@@ -368,7 +333,6 @@ impl KubermaticProxy {
             notes.push("a Seed has one proxy for both schemes: the proxy for https is used".into());
         }
         let has_account = proxy.has_account();
-        let [http, https] = [http, https].map(optional);
         Ok(Some(KubermaticProxy {
             http,
             https,
@@ -383,20 +347,16 @@ pub(super) fn no_proxy(request: &RenderRequest<'_>) -> NoProxyEntries {
     request.no_proxy().with(NODE_LOCAL_DNS.name)
 }
 
-/// Returns the destination of the first of these repositories that the lock contains, or null.
-pub(super) fn at_registry(request: &RenderRequest<'_>, repositories: &[&str]) -> Value {
+/// Returns the destination of the first of these repositories that the lock contains.
+pub(super) fn at_registry(request: &RenderRequest<'_>, repositories: &[&str]) -> Option<String> {
     let locked = repositories
         .iter()
         .find_map(|name| request.images().find(|image| image.name() == **name));
-    let destination =
-        locked.and_then(|image| request.mapping.destinations(image).into_iter().next());
-    optional(destination.map(|destination| destination.to_string()))
+    let destination = request.mapping.destinations(locked?).into_iter().next()?;
+    Some(destination.to_string())
 }
 
-/// Returns a mapping whose `dockerRepository` is the name from [`at_registry`], or null.
-pub(super) fn repository(request: &RenderRequest<'_>, repositories: &[&str]) -> Value {
-    match at_registry(request, repositories) {
-        Value::Null => Value::Null,
-        name => map([("dockerRepository", name)]),
-    }
+/// Returns a mapping whose `dockerRepository` is the name from [`at_registry`].
+pub(super) fn repository(request: &RenderRequest<'_>, repositories: &[&str]) -> Option<Value> {
+    at_registry(request, repositories).map(|name| json!({"dockerRepository": name}))
 }

@@ -1,6 +1,6 @@
 //! Points profiles of KKP's operating-system-manager at the site. These profiles set up machines.
 
-use crate::kubernetes_objects::{OBJECT_NAME, is_object_name, map, metadata};
+use crate::kubernetes_objects::{OBJECT_NAME, is_object_name, metadata, some};
 use crate::merge_into::merge_error;
 use crate::node_registry;
 use crate::platform::{InputFlag, PlatformInput, PlatformSetting, RenderRequest, wrong_value};
@@ -12,7 +12,8 @@ use landfall_model::{Digest, Failure};
 use landfall_rewrite::{
     ReferenceIndex, ReferenceMeaning, RewriteOptions, RewriteResult, TextSyntax, rewrite,
 };
-use serde_yaml::{Mapping, Value};
+use serde_json::{Map, Value, json};
+use serde_yaml::Mapping;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -169,19 +170,15 @@ impl<'r> ProfileRenderer<'r> {
         let sources = self.locked_sources(&system, base, &mut notes);
         self.note_upstream_requests(&text, base, !sources.is_empty(), &mut notes);
         let files = self.source_files(old, &system, base, sources, &mut notes);
-        let added = |version: &str| {
-            let mut spec = map([("version", version.into())]);
-            if let (Value::Mapping(spec), false) = (&mut spec, files.is_empty()) {
-                spec.insert(
-                    "bootstrapConfig".into(),
-                    map([("files", files.clone().into())]),
-                );
-            }
-            let mut all = Mapping::new();
-            all.insert("kind".into(), "CustomOperatingSystemProfile".into());
-            all.insert("metadata".into(), metadata(&name, Some("kubermatic")));
-            all.insert("spec".into(), spec);
-            all
+        let steps = (!files.is_empty()).then(|| json!({"files": files}));
+        let added = |version: &str| -> Mapping {
+            let object = some(json!({
+                "kind": "CustomOperatingSystemProfile",
+                "metadata": metadata(&name, Some("kubermatic")),
+                "spec": {"version": version, "bootstrapConfig": steps},
+            }));
+            // every object of JSON is a mapping of YAML
+            serde_json::from_value(object).unwrap_or_default()
         };
         // `replace` loses no content of the user: the user's profile is only read
         let rules = MergeRules {
@@ -315,7 +312,7 @@ const INSTALLERS: [&str; 5] = [
     "zypper install",
 ];
 
-fn is_profile(document: &Value) -> bool {
+fn is_profile(document: &serde_yaml::Value) -> bool {
     let kinds = ["OperatingSystemProfile", "CustomOperatingSystemProfile"];
     document["kind"]
         .as_str()
@@ -324,7 +321,7 @@ fn is_profile(document: &Value) -> bool {
 
 /// Returns the setting of a datacenter for `profiles`: the first profile of each operating system.
 pub(super) fn default_profiles(profiles: &[MachineProfile], notes: &mut Vec<String>) -> Value {
-    let mut defaults = Mapping::new();
+    let mut defaults = Map::new();
     for MachineProfile { system, name, .. } in profiles {
         if defaults.contains_key(system.as_str()) {
             notes.push(format!(
@@ -332,14 +329,10 @@ pub(super) fn default_profiles(profiles: &[MachineProfile], notes: &mut Vec<Stri
                  annotation k8c.io/operating-system-profile to it in the MachineDeployments"
             ));
         } else {
-            defaults.insert(system.as_str().into(), name.as_str().into());
+            defaults.insert(system.clone(), json!(name));
         }
     }
-    if defaults.is_empty() {
-        Value::Null
-    } else {
-        map([("operatingSystemProfiles", Value::Mapping(defaults))])
-    }
+    some(json!({"operatingSystemProfiles": some(defaults.into())}))
 }
 
 // The first steps of machines with a profile: they trust the site's certificate authorities, and
@@ -366,7 +359,7 @@ impl ProfileRenderer<'_> {
     /// drop-in that runs the script before the first unit of the profile.
     fn source_files(
         &self,
-        profile: &Value,
+        profile: &serde_yaml::Value,
         system: &str,
         name: &str,
         sources: Vec<RenderedFile>,
@@ -502,7 +495,7 @@ const TRUST_STORES: [TrustStore; 4] = [
 
 /// Returns the unit with which a phase of a profile starts. Profiles list it as a unit or as a
 /// file.
-fn first_unit(phase: &Value) -> Option<&'static str> {
+fn first_unit(phase: &serde_yaml::Value) -> Option<&'static str> {
     let each = |list: &str| phase[list].as_sequence().cloned().unwrap_or_default();
     let units = each("units")
         .into_iter()
@@ -522,15 +515,9 @@ fn first_unit(phase: &Value) -> Option<&'static str> {
 
 /// Returns a file of a profile. Profiles write modes as decimal numbers that look like octal ones.
 fn file(path: &str, mode: u32, text: &str) -> Value {
-    map([
-        ("path", path.into()),
-        ("permissions", mode.into()),
-        (
-            "content",
-            map([(
-                "inline",
-                map([("encoding", "b64".into()), ("data", text.into())]),
-            )]),
-        ),
-    ])
+    json!({
+        "path": path,
+        "permissions": mode,
+        "content": {"inline": {"encoding": "b64", "data": text}},
+    })
 }

@@ -3,13 +3,14 @@
 
 use super::profile::{self, MachineProfile};
 use super::{KubermaticProxy, NAMESPACE, at_registry, no_proxy, repository};
-use crate::kubernetes_objects::{map, metadata, object, optional, some_map, texts};
+use crate::kubernetes_objects::{metadata, object, some};
 use crate::node_registry::{NodeRegistry, host_mirrors, join_path};
 use crate::platform::{PlatformSetting, RenderRequest, wrong_value};
 use crate::proxy::NoProxyDialect;
 use crate::render::sandbox_image;
 use landfall_model::Failure;
-use serde_yaml::{Mapping, Value};
+use serde_json::{Map, Value, json};
+use serde_yaml::Mapping;
 
 pub(super) const SEED: PlatformSetting =
     PlatformSetting::new("seed", "NAME", "The Seed whose datacenters are configured")
@@ -30,18 +31,10 @@ pub(super) fn seed(
     profiles: &[MachineProfile],
     notes: &mut Vec<String>,
 ) -> Result<Value, Failure> {
-    let no_proxy_list = no_proxy(request).list(NoProxyDialect::Dotted);
-    let settings = || {
-        proxy.map_or([Value::Null, Value::Null], |proxy| {
-            [
-                proxy.node_proxy.as_str().into(),
-                no_proxy_list.as_str().into(),
-            ]
-        })
-    };
-    let [http_proxy, list] = settings();
+    let http_proxy = proxy.map(|proxy| &proxy.node_proxy);
+    let no_proxy = proxy.map(|_| no_proxy(request).list(NoProxyDialect::Dotted));
     let own = &registry.target.registry;
-    let mut registries = Mapping::new();
+    let mut registries = Map::new();
     let mirrors = request.target.map(|_| host_mirrors(request)).transpose()?;
     for (host, mirrors) in mirrors.unwrap_or_default() {
         // containerd uses https for a host without a scheme, so a registry with plain HTTP is
@@ -67,7 +60,7 @@ pub(super) fn seed(
                 registry.url()
             }
         });
-        registries.insert(host.into(), map([("mirrors", texts(urls))]));
+        registries.insert(host, json!({"mirrors": urls.collect::<Value>()}));
     }
     if request.target.is_some() && !request.upstream_fallback() {
         notes.push(
@@ -79,57 +72,32 @@ pub(super) fn seed(
     // the TLS settings of a host apply to its mirrors
     let hosts = registries
         .keys()
-        .filter_map(Value::as_str)
-        .filter(|host| registry.skip_verify && host != own);
-    let insecure: Vec<&str> = [own.as_str()].into_iter().chain(hosts).collect();
-    let insecure = if registry.is_insecure() {
-        texts(insecure)
-    } else {
-        Value::Null
-    };
+        .filter(|host| registry.skip_verify && *host != own);
+    let insecure: Vec<&String> = [own].into_iter().chain(hosts).collect();
     let pause = match request.target {
         Some(_) => sandbox_image(request, notes)?,
         None => None,
     };
-    let node = map([
-        ("httpProxy", http_proxy),
-        ("noProxy", list),
-        ("insecureRegistries", insecure),
-        ("pauseImage", optional(pause)),
-        (
-            "containerdRegistryMirrors",
-            request.target.map_or(Value::Null, |_| {
-                map([("registries", Value::Mapping(registries))])
-            }),
-        ),
-    ]);
+    let mirrors = request.target.map(|_| json!({"registries": registries}));
+    let node = json!({
+        "httpProxy": http_proxy,
+        "noProxy": no_proxy,
+        "insecureRegistries": registry.is_insecure().then_some(insecure),
+        "pauseImage": pause,
+        "containerdRegistryMirrors": mirrors,
+    });
     let profile_settings = profile::default_profiles(profiles, notes);
     let datacenters = each_datacenter(request, &node, &profile_settings)?;
-    let [http_proxy, list] = settings();
-    let proxy_settings = if proxy.is_some() {
-        map([("httpProxy", http_proxy), ("noProxy", list)])
-    } else {
-        Value::Null
-    };
-    let node_port_proxy = some_map([
-        (
-            "envoy",
-            repository(request, &["docker.io/envoyproxy/envoy"]),
-        ),
-        (
-            "envoyManager",
-            repository(request, &["quay.io/kubermatic/nodeport-proxy"]),
-        ),
-        (
-            "updater",
-            repository(request, &["quay.io/kubermatic/nodeport-proxy"]),
-        ),
-    ]);
-    let spec = map([
-        ("proxySettings", proxy_settings),
-        ("nodeportProxy", node_port_proxy),
-        ("datacenters", datacenters),
-    ]);
+    let node_port_proxy = some(json!({
+        "envoy": repository(request, &["docker.io/envoyproxy/envoy"]),
+        "envoyManager": repository(request, &["quay.io/kubermatic/nodeport-proxy"]),
+        "updater": repository(request, &["quay.io/kubermatic/nodeport-proxy"]),
+    }));
+    let spec = json!({
+        "proxySettings": some(json!({"httpProxy": http_proxy, "noProxy": no_proxy})),
+        "nodeportProxy": node_port_proxy,
+        "datacenters": datacenters,
+    });
     let name = request.settings.object_name(SEED.key)?.unwrap_or_default();
     let metadata = metadata(name, Some(NAMESPACE));
     Ok(object(
@@ -146,24 +114,17 @@ fn each_datacenter(
     node: &Value,
     spec: &Value,
 ) -> Result<Value, Failure> {
-    let datacenter = map([("node", node.clone()), ("spec", spec.clone())]);
-    let names = names(request)?;
-    let all: Mapping = names
-        .into_iter()
-        .map(|name| (name.into(), datacenter.clone()))
-        .collect();
-    Ok(if all.is_empty() {
-        Value::Null
-    } else {
-        Value::Mapping(all)
-    })
+    let datacenter = json!({"node": node, "spec": spec});
+    let names = names(request)?.into_iter();
+    let all = names.map(|name| (name, datacenter.clone()));
+    Ok(some(all.collect()))
 }
 
 /// Returns the datacenters to configure: those that the user named, those of the Seed in the file
 /// of `--into`, or `datacenter`. Fails if that Seed lacks a datacenter that the user named: KKP
 /// refuses a datacenter without a provider, so landfall cannot add it.
 fn names(request: &RenderRequest<'_>) -> Result<Vec<String>, Failure> {
-    let seeds: Vec<&Value> = request
+    let seeds: Vec<&serde_yaml::Value> = request
         .existing
         .iter()
         .filter(|document| is_seed(document))
@@ -176,7 +137,7 @@ fn names(request: &RenderRequest<'_>) -> Result<Vec<String>, Failure> {
                 // datacenters.yaml of old releases has datacenters at the top level
                 .unwrap_or(seed)
                 .get("datacenters")
-                .and_then(Value::as_mapping);
+                .and_then(serde_yaml::Value::as_mapping);
             datacenters.into_iter().flat_map(Mapping::keys)
         })
         .filter_map(|name| name.as_str().map(str::to_owned))
@@ -212,7 +173,7 @@ fn names(request: &RenderRequest<'_>) -> Result<Vec<String>, Failure> {
 }
 
 /// Whether a document is a Seed, or the datacenters of one.
-fn is_seed(document: &Value) -> bool {
+fn is_seed(document: &serde_yaml::Value) -> bool {
     match document.get("kind") {
         Some(kind) => kind == "Seed",
         None => document.get("datacenters").is_some(),
@@ -239,31 +200,22 @@ pub(super) fn datacenters(
     // give machines a certificate authority. An insecure registry is used without verification of
     // its certificate, so landfall lists the registry only if the site says that it uses plain HTTP
     // or disables that verification.
-    let insecure = if registry.is_insecure() {
-        texts([registry.target.registry.as_str()])
-    } else {
-        Value::Null
-    };
-    if insecure.is_null() && registry.ca.is_some() {
+    let insecure = registry.is_insecure();
+    let insecure = insecure.then_some([&registry.target.registry]);
+    if insecure.is_none() && registry.ca.is_some() {
         notes.push(
             "machines of user clusters trust the registry's certificate authority only if the \
              image of their operating system contains it"
                 .into(),
         );
     }
-    let node = map([
-        (
-            "http_proxy",
-            optional(proxy.map(|proxy| proxy.node_proxy.as_str())),
-        ),
-        (
-            "no_proxy",
-            optional(proxy.map(|_| no_proxy(request).list(NoProxyDialect::Dotted))),
-        ),
-        ("insecure_registries", insecure),
-        ("pause_image", optional(sandbox_image(request, notes)?)),
-        ("hyperkube_image", hyperkube),
-    ]);
+    let node = json!({
+        "http_proxy": proxy.map(|proxy| &proxy.node_proxy),
+        "no_proxy": proxy.map(|_| no_proxy(request).list(NoProxyDialect::Dotted)),
+        "insecure_registries": insecure,
+        "pause_image": sandbox_image(request, notes)?,
+        "hyperkube_image": hyperkube,
+    });
     let datacenters = each_datacenter(request, &node, &Value::Null)?;
-    Ok(map([("datacenters", datacenters)]))
+    Ok(json!({"datacenters": datacenters}))
 }

@@ -15,7 +15,7 @@ use crate::rendered_file::RenderedFile;
 use landfall_model::config::Site;
 use landfall_model::report::shell_word;
 use landfall_model::{Failure, Limits, Shard};
-use serde_yaml::Value;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 

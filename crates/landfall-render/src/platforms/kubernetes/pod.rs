@@ -2,8 +2,8 @@
 //! store is in the environment, and lock and site are in a volume.
 
 use super::LandfallDeployment;
-use crate::kubernetes_objects::{self, map, optional};
-use serde_yaml::Value;
+use crate::kubernetes_objects::{self, with};
+use serde_json::{Value, json};
 
 /// The folder of lock and site.
 const CONFIG: &str = "/etc/landfall";
@@ -27,95 +27,51 @@ pub(super) struct LandfallPod<'a> {
     /// The requested processor time, as a Kubernetes quantity.
     pub(super) cpu: &'a str,
     /// Further fields of the container: ports and probes.
-    pub(super) container: Vec<(&'a str, Value)>,
+    pub(super) container: Value,
     /// Further fields of the pod.
-    pub(super) spec: Vec<(&'a str, Value)>,
+    pub(super) spec: Value,
     /// The Secret that is mounted at [`TLS`].
     pub(super) tls: Option<&'a str>,
 }
 
 /// Returns the labels of the objects of a role.
 pub(super) fn labels(component: &str) -> Value {
-    map([
-        ("app.kubernetes.io/name", "landfall".into()),
-        ("app.kubernetes.io/component", component.into()),
-    ])
-}
-
-/// The kind of a Kubernetes object.
-#[derive(Clone, Copy)]
-pub(super) struct ObjectKind {
-    pub(super) api_version: &'static str,
-    pub(super) name: &'static str,
-}
-
-impl ObjectKind {
-    pub(super) const JOB: ObjectKind = ObjectKind::new("batch/v1", "Job");
-    pub(super) const CRON_JOB: ObjectKind = ObjectKind::new("batch/v1", "CronJob");
-    pub(super) const DEPLOYMENT: ObjectKind = ObjectKind::new("apps/v1", "Deployment");
-    pub(super) const SERVICE: ObjectKind = ObjectKind::new("v1", "Service");
-    pub(super) const DISRUPTION_BUDGET: ObjectKind =
-        ObjectKind::new("policy/v1", "PodDisruptionBudget");
-    pub(super) const AUTOSCALER: ObjectKind =
-        ObjectKind::new("autoscaling/v2", "HorizontalPodAutoscaler");
-
-    const fn new(api_version: &'static str, name: &'static str) -> ObjectKind {
-        ObjectKind { api_version, name }
-    }
+    json!({"app.kubernetes.io/name": "landfall", "app.kubernetes.io/component": component})
 }
 
 /// Returns an object of a role.
 pub(super) fn object(
     wanted: &LandfallDeployment<'_>,
-    kind: ObjectKind,
+    api_version: &str,
+    kind: &str,
     component: &str,
     spec: Value,
 ) -> Value {
-    let name = format!("landfall-{component}");
-    let metadata = map([
-        ("name", name.into()),
-        ("namespace", optional(wanted.namespace)),
-        ("labels", labels(component)),
-    ]);
-    kubernetes_objects::object(kind.api_version, kind.name, metadata, ("spec", spec))
-}
-
-/// Returns the mapping `base` with the entries `more`.
-fn with<'a>(mut base: Value, more: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
-    if let Some(map) = base.as_mapping_mut() {
-        map.extend(more.into_iter().map(|(key, value)| (key.into(), value)));
-    }
-    base
+    let metadata = json!({
+        "name": format!("landfall-{component}"),
+        "namespace": wanted.namespace,
+        "labels": labels(component),
+    });
+    kubernetes_objects::object(api_version, kind, metadata, ("spec", spec))
 }
 
 fn mount(name: &str, path: &str, only_read: bool) -> Value {
-    let only_read = if only_read { true.into() } else { Value::Null };
-    map([
-        ("name", name.into()),
-        ("mountPath", path.into()),
-        ("readOnly", only_read),
-    ])
+    json!({"name": name, "mountPath": path, "readOnly": only_read.then_some(true)})
 }
 
 impl LandfallPod<'_> {
     pub(super) fn template(self, wanted: &LandfallDeployment<'_>) -> Value {
         let config = match wanted.claim {
-            Some(claim) => (
-                "persistentVolumeClaim",
-                map([("claimName", claim.into()), ("readOnly", true.into())]),
-            ),
-            None => ("configMap", map([("name", "landfall".into())])),
+            Some(claim) => json!({
+                "name": "config",
+                "persistentVolumeClaim": {"claimName": claim, "readOnly": true},
+            }),
+            None => json!({"name": "config", "configMap": {"name": "landfall"}}),
         };
-        let mut volumes = vec![
-            map([("name", "config".into()), config]),
-            map([("name", "tmp".into()), ("emptyDir", map([]))]),
-        ];
+        let mut volumes = vec![config, json!({"name": "tmp", "emptyDir": {}})];
         let mut mounts = vec![mount("config", CONFIG, true), mount("tmp", "/tmp", false)];
         if let Some(secret) = self.tls {
-            volumes.push(map([
-                ("name", "tls".into()),
-                ("secret", map([("secretName", secret.into())])),
-            ]));
+            volumes.push(json!({"name": "tls", "secret": {"secretName": secret}}));
             mounts.push(mount("tls", TLS, true));
         }
         // `HOME` must be writable: programs keep caches there, and the file system is read-only
@@ -125,59 +81,39 @@ impl LandfallPod<'_> {
             ("LANDFALL_SITE", format!("{CONFIG}/site.yaml")),
         ];
         let variables = own.into_iter().chain(self.variables);
-        let env: Vec<Value> = variables
-            .map(|(name, value)| map([("name", name.into()), ("value", value.into())]))
+        let env: Value = variables
+            .map(|(name, value)| json!({"name": name, "value": value}))
             .collect();
-        let from = map([("secretRef", map([("name", wanted.secret.into())]))]);
-        let resources = map([
-            (
-                "requests",
-                map([("cpu", self.cpu.into()), ("memory", "256Mi".into())]),
-            ),
-            ("limits", map([("memory", "1Gi".into())])),
-        ]);
-        let confined = map([
-            ("allowPrivilegeEscalation", false.into()),
-            ("readOnlyRootFilesystem", true.into()),
-            (
-                "capabilities",
-                map([("drop", vec![Value::from("ALL")].into())]),
-            ),
-        ]);
-        let container = map([
-            ("name", self.name.into()),
-            ("image", wanted.image.into()),
-            (
-                "command",
-                self.command
-                    .into_iter()
-                    .map(Value::from)
-                    .collect::<Vec<_>>()
-                    .into(),
-            ),
-            ("env", env.into()),
-            ("envFrom", vec![from].into()),
-            ("volumeMounts", mounts.into()),
-            ("resources", resources),
-            ("securityContext", confined),
-        ]);
-        let security = map([
-            ("runAsNonRoot", true.into()),
-            ("runAsUser", USER.into()),
-            ("fsGroup", USER.into()),
-            ("seccompProfile", map([("type", "RuntimeDefault".into())])),
-        ]);
-        let spec = map([
-            ("restartPolicy", self.restart.into()),
-            ("serviceAccountName", optional(wanted.account)),
-            ("securityContext", security),
-            ("containers", vec![with(container, self.container)].into()),
-            ("volumes", volumes.into()),
-        ]);
-        map([
-            ("metadata", map([("labels", labels(self.name))])),
-            ("spec", with(spec, self.spec)),
-        ])
+        let container = json!({
+            "name": self.name,
+            "image": wanted.image,
+            "command": self.command,
+            "env": env,
+            "envFrom": [{"secretRef": {"name": wanted.secret}}],
+            "volumeMounts": mounts,
+            "resources": {
+                "requests": {"cpu": self.cpu, "memory": "256Mi"},
+                "limits": {"memory": "1Gi"},
+            },
+            "securityContext": {
+                "allowPrivilegeEscalation": false,
+                "readOnlyRootFilesystem": true,
+                "capabilities": {"drop": ["ALL"]},
+            },
+        });
+        let spec = json!({
+            "restartPolicy": self.restart,
+            "serviceAccountName": wanted.account,
+            "securityContext": {
+                "runAsNonRoot": true,
+                "runAsUser": USER,
+                "fsGroup": USER,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [with(container, self.container)],
+            "volumes": volumes,
+        });
+        json!({"metadata": {"labels": labels(self.name)}, "spec": with(spec, self.spec)})
     }
 }
 
@@ -198,8 +134,8 @@ fn once(name: &str, command: Vec<String>) -> LandfallPod<'_> {
         variables: Vec::new(),
         restart: "Never",
         cpu: "1",
-        container: Vec::new(),
-        spec: Vec::new(),
+        container: Value::Null,
+        spec: Value::Null,
         tls: None,
     }
 }
@@ -223,40 +159,30 @@ pub(super) fn pull(wanted: &LandfallDeployment<'_>) -> Value {
             ]),
         )
     };
-    let spec = map([
-        ("completionMode", "Indexed".into()),
-        ("completions", wanted.shards.into()),
-        ("parallelism", wanted.shards.into()),
-        ("backoffLimitPerIndex", 6.into()),
-        (
-            "podFailurePolicy",
-            map([("rules", vec![wrong_use("pull"), evicted()].into())]),
-        ),
-        ("template", pod.template(wanted)),
-    ]);
-    object(wanted, ObjectKind::JOB, "pull", spec)
+    let spec = json!({
+        "completionMode": "Indexed",
+        "completions": wanted.shards,
+        "parallelism": wanted.shards,
+        "backoffLimitPerIndex": 6,
+        "podFailurePolicy": failure_policy("pull"),
+        "template": pod.template(wanted),
+    });
+    object(wanted, "batch/v1", "Job", "pull", spec)
 }
 
-/// A rule that ends the Job if the container exits with wrong use.
-fn wrong_use(container: &str) -> Value {
-    let codes = map([
-        ("containerName", container.into()),
-        ("operator", "In".into()),
-        ("values", vec![Value::from(USAGE_EXIT_CODE)].into()),
-    ]);
-    map([("action", "FailJob".into()), ("onExitCodes", codes)])
-}
-
-/// A rule that does not count the eviction of a pod as a failure.
-fn evicted() -> Value {
-    let condition = map([
-        ("type", "DisruptionTarget".into()),
-        ("status", "True".into()),
-    ]);
-    map([
-        ("action", "Ignore".into()),
-        ("onPodConditions", vec![condition].into()),
-    ])
+/// Returns the rules of a Job: it ends if the container exits with wrong use, and the eviction of a
+/// pod does not count as a failure.
+fn failure_policy(container: &str) -> Value {
+    let wrong_use = json!({
+        "containerName": container,
+        "operator": "In",
+        "values": [USAGE_EXIT_CODE],
+    });
+    let evicted = json!([{"type": "DisruptionTarget", "status": "True"}]);
+    json!({"rules": [
+        {"action": "FailJob", "onExitCodes": wrong_use},
+        {"action": "Ignore", "onPodConditions": evicted},
+    ]})
 }
 
 /// Returns the Job that packs the bundle.
@@ -293,16 +219,13 @@ fn job_after_pull(
     name: &'static str,
     command: Vec<String>,
 ) -> Value {
-    let spec = map([
+    let spec = json!({
         // with the delays of Kubernetes, twelve retries wait about 45 minutes for the pull
-        ("backoffLimit", 12.into()),
-        (
-            "podFailurePolicy",
-            map([("rules", vec![wrong_use(name), evicted()].into())]),
-        ),
-        ("template", once(name, command).template(wanted)),
-    ]);
-    object(wanted, ObjectKind::JOB, name, spec)
+        "backoffLimit": 12,
+        "podFailurePolicy": failure_policy(name),
+        "template": once(name, command).template(wanted),
+    });
+    object(wanted, "batch/v1", "Job", name, spec)
 }
 
 /// The script that refreshes a clone of the manifests. It pushes the changes to a branch for
@@ -337,19 +260,19 @@ pub(super) fn refresh(wanted: &LandfallDeployment<'_>) -> Value {
         )],
         ..once("refresh", words(["sh", "-ec", REFRESH]))
     };
-    let job = map([
+    let job = json!({
         // the next scheduled run tries again
-        ("backoffLimit", 0.into()),
-        ("template", pod.template(wanted)),
-    ]);
-    let spec = map([
-        ("schedule", wanted.schedule.into()),
-        ("concurrencyPolicy", "Forbid".into()),
-        ("successfulJobsHistoryLimit", 3.into()),
-        ("failedJobsHistoryLimit", 7.into()),
-        ("jobTemplate", map([("spec", job)])),
-    ]);
-    object(wanted, ObjectKind::CRON_JOB, "refresh", spec)
+        "backoffLimit": 0,
+        "template": pod.template(wanted),
+    });
+    let spec = json!({
+        "schedule": wanted.schedule,
+        "concurrencyPolicy": "Forbid",
+        "successfulJobsHistoryLimit": 3,
+        "failedJobsHistoryLimit": 7,
+        "jobTemplate": {"spec": job},
+    });
+    object(wanted, "batch/v1", "CronJob", "refresh", spec)
 }
 
 const PORT: u64 = 5000;
@@ -361,54 +284,43 @@ const BUSY: u64 = 70;
 
 /// Returns the Deployment, Service, `PodDisruptionBudget` and `HorizontalPodAutoscaler`.
 pub(super) fn objects(wanted: &LandfallDeployment<'_>) -> [Value; 4] {
-    let selector = map([("matchLabels", labels("serve"))]);
-    let surge = map([("maxSurge", 1.into()), ("maxUnavailable", 0.into())]);
+    let selector = json!({"matchLabels": labels("serve")});
     // without `replicas`: applying the file again would reset the number that the autoscaler chose
-    let deployment = map([
-        ("selector", selector.clone()),
-        (
-            "strategy",
-            map([("type", "RollingUpdate".into()), ("rollingUpdate", surge)]),
-        ),
-        ("template", pod(wanted).template(wanted)),
-    ]);
-    let port = map([
-        ("name", scheme(wanted).into()),
-        ("port", PORT.into()),
-        ("targetPort", scheme(wanted).into()),
-    ]);
-    let service = map([("selector", labels("serve")), ("ports", vec![port].into())]);
-    let budget = map([("maxUnavailable", 1.into()), ("selector", selector)]);
-    let target = map([
-        ("apiVersion", "apps/v1".into()),
-        ("kind", "Deployment".into()),
-        ("name", "landfall-serve".into()),
-    ]);
-    let cpu = map([
-        ("name", "cpu".into()),
-        (
-            "target",
-            map([
-                ("type", "Utilization".into()),
-                ("averageUtilization", BUSY.into()),
-            ]),
-        ),
-    ]);
-    let scaler = map([
-        ("scaleTargetRef", target),
-        ("minReplicas", wanted.replicas.into()),
-        ("maxReplicas", wanted.max_replicas.into()),
-        (
-            "metrics",
-            vec![map([("type", "Resource".into()), ("resource", cpu)])].into(),
-        ),
-    ]);
+    let deployment = json!({
+        "selector": selector,
+        "strategy": {
+            "type": "RollingUpdate",
+            "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
+        },
+        "template": pod(wanted).template(wanted),
+    });
+    let scheme = scheme(wanted);
+    let service = json!({
+        "selector": labels("serve"),
+        "ports": [{"name": scheme, "port": PORT, "targetPort": scheme}],
+    });
+    let budget = json!({"maxUnavailable": 1, "selector": selector});
+    let cpu = json!({
+        "name": "cpu",
+        "target": {"type": "Utilization", "averageUtilization": BUSY},
+    });
+    let scaler = json!({
+        "scaleTargetRef": {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "name": "landfall-serve",
+        },
+        "minReplicas": wanted.replicas,
+        "maxReplicas": wanted.max_replicas,
+        "metrics": [{"type": "Resource", "resource": cpu}],
+    });
     [
-        object(wanted, ObjectKind::DEPLOYMENT, "serve", deployment),
-        object(wanted, ObjectKind::SERVICE, "serve", service),
-        object(wanted, ObjectKind::DISRUPTION_BUDGET, "serve", budget),
-        object(wanted, ObjectKind::AUTOSCALER, "serve", scaler),
+        ("apps/v1", "Deployment", deployment),
+        ("v1", "Service", service),
+        ("policy/v1", "PodDisruptionBudget", budget),
+        ("autoscaling/v2", "HorizontalPodAutoscaler", scaler),
     ]
+    .map(|(api_version, kind, spec)| object(wanted, api_version, kind, "serve", spec))
 }
 
 fn scheme(wanted: &LandfallDeployment<'_>) -> &'static str {
@@ -435,42 +347,36 @@ fn pod<'a>(wanted: &LandfallDeployment<'a>) -> LandfallPod<'a> {
             format!("{TLS}/tls.key"),
         ]);
     }
-    let port = map([
-        ("name", scheme(wanted).into()),
-        ("containerPort", PORT.into()),
-    ]);
     let scheme = scheme(wanted);
     let probe = |path: &str, every: u64| {
-        let request = map([
-            ("path", path.into()),
-            ("port", scheme.into()),
-            ("scheme", scheme.to_uppercase().into()),
-        ]);
-        map([("httpGet", request), ("periodSeconds", every.into())])
+        json!({
+            "httpGet": {"path": path, "port": scheme, "scheme": scheme.to_uppercase()},
+            "periodSeconds": every,
+        })
     };
     // servers on different nodes, if there are enough nodes
-    let spread = map([
-        ("maxSkew", 1.into()),
-        ("topologyKey", "kubernetes.io/hostname".into()),
-        ("whenUnsatisfiable", "ScheduleAnyway".into()),
-        ("labelSelector", map([("matchLabels", labels("serve"))])),
-    ]);
+    let spread = json!({
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": labels("serve")},
+    });
     LandfallPod {
         name: "serve",
         command,
         variables: Vec::new(),
         restart: "Always",
         cpu: "500m",
-        container: vec![
-            ("ports", vec![port].into()),
-            ("readinessProbe", probe("/readyz", 5)),
-            ("livenessProbe", probe("/healthz", 20)),
-        ],
-        spec: vec![
+        container: json!({
+            "ports": [{"name": scheme, "containerPort": PORT}],
+            "readinessProbe": probe("/readyz", 5),
+            "livenessProbe": probe("/healthz", 20),
+        }),
+        spec: json!({
             // longer than the drain time, so that downloads in progress can end
-            ("terminationGracePeriodSeconds", 60.into()),
-            ("topologySpreadConstraints", vec![spread].into()),
-        ],
+            "terminationGracePeriodSeconds": 60,
+            "topologySpreadConstraints": [spread],
+        }),
         tls: wanted.tls,
     }
 }

@@ -9,7 +9,7 @@ use super::containerd::{
 };
 use super::systemd::{DropInForm, drop_in};
 use super::yum::{MachinePackages, PACKAGE_SET};
-use crate::kubernetes_objects::{document, map};
+use crate::kubernetes_objects::document;
 use crate::node_registry::{read_input, split_certificates};
 use crate::platform::{
     InputFlag, OutputForm, PlatformInput, PlatformSetting, RenderPlatform, RenderRequest,
@@ -210,17 +210,15 @@ const SCRIPT: &str = "/var/lib/landfall/install.sh";
 
 /// Returns the user data that writes the script to a new machine and runs it.
 fn cloud_init(script: &RenderedFile, request: &RenderRequest<'_>) -> RenderedFile {
-    let file = map([
-        ("path", SCRIPT.into()),
-        ("permissions", "0700".into()),
-        ("content", headed(script.clone(), request).text.into()),
-    ]);
-    // the image of the machine may have files that the script has to replace
-    let run = ["sh", SCRIPT, "--replace"].map(serde_yaml::Value::from);
-    let data = map([
-        ("write_files", vec![file].into()),
-        ("runcmd", vec![serde_yaml::Value::from(run.to_vec())].into()),
-    ]);
+    let data = json!({
+        "write_files": [{
+            "path": SCRIPT,
+            "permissions": "0700",
+            "content": headed(script.clone(), request).text,
+        }],
+        // the image of the machine may have files that the script has to replace
+        "runcmd": [["sh", SCRIPT, "--replace"]],
+    });
     RenderedFile::new(
         "cloud-init.yaml",
         format!("#cloud-config\n{}", document(&data)),
