@@ -71,7 +71,7 @@ pub use landfall_model::{
 };
 pub use landfall_rewrite::{ReferenceIndex, RewriteOptions, RewriteResult, TextSyntax, rewrite};
 pub use lock::Locked;
-pub use push::{GitCollision, GitTarget, Omitted, PushOptions, Pushed};
+pub use push::{GitTarget, Omitted, PushOptions, Pushed};
 
 /// Internals for landfall's own tests and fuzz targets. They may change with any release.
 #[doc(hidden)]

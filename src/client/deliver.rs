@@ -1,8 +1,6 @@
 //! Delivers the items of a lock to a registry: from a store, a bundle or upstream.
 
-use crate::push::{
-    GitCollision, GitTarget, Omitted, PushContent, PushOptions, Pushed, push, push_git,
-};
+use crate::push::{GitTarget, Omitted, PushContent, PushOptions, Pushed, push, push_git};
 use landfall_content::archives::{ImportedBlobs, SourceArchive};
 use landfall_content::registry::RegistrySessions;
 use landfall_content::store::DiskStore;
@@ -16,7 +14,6 @@ use landfall_model::{DestinationMap, Failure, Limits, Shard, locked};
 use landfall_signature::SignaturePolicy;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 impl Client {
     /// Pushes the items of `lock` from a store or bundle to the destinations of `mapping`. `blobs`
@@ -54,7 +51,7 @@ impl Client {
         lock: &Lock,
         blobs: Arc<dyn BlobRead>,
         target: &GitTarget,
-    ) -> Result<Vec<ReportItem>, GitCollision> {
+    ) -> Result<Vec<ReportItem>, Failure> {
         push_git(lock, &blobs, target, &self.sessions, &*self.progress).await
     }
 
@@ -149,35 +146,9 @@ pub struct Client {
 }
 
 impl Client {
-    pub(super) fn new(
-        sessions: Arc<RegistrySessions>,
-        limits: Limits,
-        progress: Arc<dyn Progress>,
-        archives: Vec<SourceArchive>,
-        lock_folder: PathBuf,
-        signatures: SignaturePolicy,
-        shard: Shard,
-    ) -> Client {
-        Client {
-            sessions,
-            limits,
-            progress,
-            archives: archives.into(),
-            lock_folder,
-            signatures,
-            shard,
-            imports: Mutex::default(),
-        }
-    }
-
     /// The sources of the content of a lock.
     pub(super) fn upstreams(&self) -> Arc<dyn PartSource> {
         Arc::new(Upstreams::new(self.sessions.clone()).beside_lock_in(&self.lock_folder))
-    }
-
-    /// The longest wait that a server may request.
-    pub(crate) fn max_wait(&self) -> Duration {
-        Duration::from_secs(self.limits.max_wait_secs)
     }
 
     /// The blobs that were copied from archives so far, per archive.

@@ -86,26 +86,6 @@ impl Client {
         updated
     }
 
-    /// Locks the manifests after an update. The update replaces some pins, and all others are kept.
-    /// If the new digest of an item cannot be resolved, its old pin is kept if it meets the rules.
-    /// With `referrers`, signatures and other referrers are looked up again.
-    pub(crate) async fn lock_updated(
-        &self,
-        updated: &UpdateOutcome,
-        old: Option<&Lock>,
-        referrers: bool,
-        store: &DiskStore,
-    ) -> Locked {
-        let pins = if referrers {
-            PinPolicy::Referrers
-        } else {
-            PinPolicy::Keep
-        };
-        // an update must not lose an item whose new version cannot be resolved
-        self.lock_after(&updated.manifest, old, updated, pins, store)
-            .await
-    }
-
     /// Like [`Client::lock`] without an old lock, for a lock that is not kept. `store` remembers
     /// the resolved items: in the next run, no manifest is requested for an image whose tag did not
     /// change.
@@ -249,8 +229,9 @@ impl Client {
         Ok(is_new)
     }
 
-    /// Locks the manifests after an update, and writes the lock. With `referrers`, signatures and
-    /// other referrers are looked up again.
+    /// Locks the manifests after an update, and writes the lock. The update replaces some pins, and
+    /// all others are kept. If the new digest of an item cannot be resolved, its old pin is kept if
+    /// it meets the rules. With `referrers`, signatures and other referrers are looked up again.
     pub(crate) async fn lock_and_write(
         &self,
         updated: &UpdateOutcome,
@@ -260,7 +241,15 @@ impl Client {
         store: &DiskStore,
     ) -> Result<(Locked, LockFileState), Failure> {
         let old = previous.map(|previous| &previous.lock);
-        let locked = self.lock_updated(updated, old, referrers, store).await;
+        let pins = if referrers {
+            PinPolicy::Referrers
+        } else {
+            PinPolicy::Keep
+        };
+        // an update must not lose an item whose new version cannot be resolved
+        let locked = self
+            .lock_after(&updated.manifest, old, updated, pins, store)
+            .await;
         let report = RunReport {
             items: locked.items.clone(),
             ..RunReport::default()

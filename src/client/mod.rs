@@ -24,7 +24,8 @@ use landfall_model::{Failure, Limits, Shard, TargetRegistry};
 use landfall_signature::SignaturePolicy;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 pub use self::deliver::Client;
 pub(crate) use self::lock::{LockFileState, PreviousLock};
@@ -134,12 +135,10 @@ impl ClientBuilder {
     /// # Errors
     /// Returns an error if a setting, auth file, certificate, proxy or archive cannot be used.
     pub fn build(self) -> Result<Client, Failure> {
-        let archives: Result<Vec<_>, _> = self
-            .archives
-            .iter()
+        let archives = self.archives.iter();
+        let archives = archives
             .map(|path| SourceArchive::open(path))
-            .collect();
-        let archives = archives?;
+            .collect::<Result<Arc<[_]>, _>>()?;
         let site = self.site.as_ref();
         let signatures = site.map(SignaturePolicy::of_site).transpose()?;
         let signatures = signatures.unwrap_or_default();
@@ -167,15 +166,16 @@ impl ClientBuilder {
         });
         let sessions =
             RegistrySessions::new(transport, Arc::new(keychain), site, self.plain_hosts())?;
-        Ok(Client::new(
-            Arc::new(sessions),
-            self.limits,
-            self.progress,
+        Ok(Client {
+            sessions: Arc::new(sessions),
+            limits: self.limits,
+            progress: self.progress,
             archives,
-            self.lock_folder,
+            lock_folder: self.lock_folder,
             signatures,
-            self.shard,
-        ))
+            shard: self.shard,
+            imports: Mutex::default(),
+        })
     }
 
     /// The plain HTTP hosts of the options and the site.
@@ -242,7 +242,8 @@ impl Client {
         location: &BucketLocation,
     ) -> Result<Arc<BucketStore>, Failure> {
         let bucket = self.bucket(location)?;
-        let timeouts = StoreTimeouts::new(self.max_wait());
+        let longest = Duration::from_secs(self.limits.max_wait_secs);
+        let timeouts = StoreTimeouts::new(longest);
         let store = block_on(async move { BucketStore::open(bucket, timeouts).await })?;
         Ok(Arc::new(store))
     }

@@ -13,7 +13,7 @@ use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
 use landfall_item::{LockedGitRepository, LockedLargeFile};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, count_of};
-use landfall_model::{Descriptor, Limits, redact_urls, sum_sizes};
+use landfall_model::{Descriptor, Failure, Limits, redact_urls, sum_sizes};
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Seek, Write};
 use std::sync::Arc;
@@ -39,35 +39,24 @@ impl GitTarget {
     }
 }
 
-/// Two repositories that would have one URL at the server.
-#[derive(Debug, thiserror::Error)]
-#[error("{first} and {second} would both be pushed to {url}")]
-pub struct GitCollision {
-    /// The URL at the server, without credentials.
-    pub url: String,
-    /// The name of the first repository.
-    pub first: String,
-    /// The name of the second repository.
-    pub second: String,
-}
-
-/// Pushes the repositories of `lock`, whose packs are in `blobs`. Returns an item for each.
+/// Pushes the repositories of `lock`, whose packs are in `blobs`. Returns an item for each. Fails if
+/// two repositories would have one URL at the server.
 pub(crate) async fn push_git(
     lock: &Lock,
     blobs: &Arc<dyn BlobRead>,
     target: &GitTarget,
     sessions: &RegistrySessions,
     progress: &dyn Progress,
-) -> Result<Vec<ReportItem>, GitCollision> {
+) -> Result<Vec<ReportItem>, Failure> {
     let mut urls: BTreeMap<String, &str> = BTreeMap::new();
     for repository in &lock.git {
         let url = target.url_of(repository);
         if let Some(first) = urls.insert(url.clone(), &repository.name) {
-            return Err(GitCollision {
-                url: redact_urls(&url),
-                first: first.to_owned(),
-                second: repository.name.clone(),
-            });
+            return Err(Failure::usage(format!(
+                "{first} and {} would both be pushed to {}",
+                repository.name,
+                redact_urls(&url)
+            )));
         }
     }
     let mut items = Vec::new();

@@ -52,8 +52,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tokio::task::JoinSet;
 
+pub use self::git::GitTarget;
 pub(crate) use self::git::push_git;
-pub use self::git::{GitCollision, GitTarget};
 pub use self::omitted::Omitted;
 pub(crate) use self::omitted::References;
 pub(crate) use self::plan::is_left_out;

@@ -246,8 +246,7 @@ impl PushCommand {
         };
         context.run(async {
             let client = context.client()?;
-            let items = client.push_git(&lock, blobs, &target).await;
-            let mut items = items.map_err(|error| CliError::usage(error.to_string()))?;
+            let mut items = client.push_git(&lock, blobs, &target).await?;
             let lost = losses(&lock).into_iter();
             items.extend(lost.filter(|item| item.kind == EntryKind::Git));
             let mut report = VerbReport::from(client.report(items));
