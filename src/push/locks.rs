@@ -2,10 +2,9 @@
 //! are not images.
 
 use super::state::PushOptions;
-use super::uploader::Uploader;
+use super::uploader::{Uploader, not_delivered};
 use landfall_content::registry::{RegistrySession, is_immutable_tag_error};
 use landfall_content::{LockEntry, TransferError};
-use landfall_http::ErrorKind;
 use landfall_item::lockfile::Lock;
 use landfall_item::lockfile::delivered::{self, DeliveredLocks};
 use landfall_model::DestinationMap;
@@ -95,11 +94,9 @@ async fn add_to_list(
             return Ok(is_new);
         }
     }
-    Err(TransferError::new(
-        TransferSide::Destination,
-        ErrorKind::Invalid,
-        format!("{ATTEMPTS} times, the list lacked this lock after it was written"),
-    ))
+    Err(not_delivered(format!(
+        "{ATTEMPTS} times, the list lacked this lock after it was written"
+    )))
 }
 
 /// Puts the list at the tag with this number. Returns `false` if the tag has another list that the
@@ -136,9 +133,7 @@ async fn listed_locks(
         Err(error) if error.may_be_missing() => return Ok((1, DeliveredLocks::default())),
         Err(error) => return Err(TransferError::destination(error)),
     };
-    let locks = DeliveredLocks::parse(&list).map_err(|why| {
-        let words = format!("the tag does not contain a list of locks: {why}");
-        TransferError::new(TransferSide::Destination, ErrorKind::Invalid, words)
-    })?;
+    let locks = DeliveredLocks::parse(&list)
+        .map_err(|why| not_delivered(format!("the tag does not contain a list of locks: {why}")))?;
     Ok((number, locks))
 }

@@ -3,7 +3,7 @@
 //! tag (distribution-spec, "Referrers Tag Schema").
 
 use super::deliver::MANIFESTS_AT_ONCE;
-use super::uploader::{Uploader, check_blobs, is_damage};
+use super::uploader::{Uploader, check_blobs, is_damage, not_delivered};
 use futures_util::StreamExt;
 use landfall_content::registry::{RegistrySession, referrers_in};
 use landfall_content::{AttachedReferrer, LockEntry, TransferError, read_part};
@@ -158,11 +158,7 @@ impl Uploader {
                     "{host}/{repository}:{tag} already points to {other}, not to {digest}; \
                      --move-tags replaces it"
                 );
-                Err(TransferError::new(
-                    TransferSide::Destination,
-                    ErrorKind::Invalid,
-                    message,
-                ))
+                Err(not_delivered(message))
             }
             _ => Ok(()),
         }
@@ -197,11 +193,8 @@ impl Uploader {
             }
             Err(error) => return Err(TransferError::destination(error)),
         };
-        let invalid = |error: String| {
-            TransferError::new(TransferSide::Destination, ErrorKind::Invalid, error)
-        };
-        let merged =
-            merge_referrers(old.as_deref(), entries).map_err(|error| invalid(error.to_string()))?;
+        let merged = merge_referrers(old.as_deref(), entries)
+            .map_err(|error| not_delivered(error.to_string()))?;
         match merged {
             // the list has all entries
             None => Ok(()),

@@ -4,7 +4,7 @@
 use super::locks;
 use super::plan::{Delivery, NOT_THIS_KIND, TagState};
 use super::preflight::{Problem, ProblemKind};
-use super::uploader::Uploader;
+use super::uploader::{Uploader, not_delivered};
 use landfall_content::TransferError;
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::{Lock, losses};
@@ -121,13 +121,13 @@ impl<'a> PushRun<'a> {
                 TransferSide::Destination
             };
             for &at in &problem.stops {
-                self.results[at].get_or_insert_with(|| Err(invalid_error(side, &problem.message)));
+                let error = || TransferError::new(side, ErrorKind::Invalid, &problem.message);
+                self.results[at].get_or_insert_with(|| Err(error()));
             }
         }
         if problems.iter().any(|one| one.stops_all(all_or_nothing)) {
             for at in std::mem::take(&mut todo) {
-                self.results[at]
-                    .get_or_insert_with(|| Err(invalid_error(TransferSide::Destination, NOT_SENT)));
+                self.results[at].get_or_insert_with(|| Err(not_delivered(NOT_SENT)));
             }
         }
         todo.retain(|&at| self.results[at].is_none());
@@ -295,10 +295,6 @@ impl<'a> PushRun<'a> {
             receipt,
         }
     }
-}
-
-fn invalid_error(side: TransferSide, message: &str) -> TransferError {
-    TransferError::new(side, ErrorKind::Invalid, message)
 }
 
 /// The outcome of a push.

@@ -270,11 +270,7 @@ impl Uploader {
             "not sent: the content of {first} is damaged; --allow-partial sends the intact \
              items, and `landfall verify` lists the damaged content"
         );
-        Err(TransferError::new(
-            TransferSide::Destination,
-            ErrorKind::Invalid,
-            message,
-        ))
+        Err(not_delivered(message))
     }
 
     /// Reports the types of manifests that the registry refused, all in one line.
@@ -308,11 +304,7 @@ impl Uploader {
              it and push again",
             project(repository)
         );
-        Err(TransferError::new(
-            TransferSide::Destination,
-            ErrorKind::Invalid,
-            message,
-        ))
+        Err(not_delivered(message))
     }
 }
 
@@ -377,6 +369,11 @@ pub(super) struct RefusedType {
     /// Whether the manifest has a `subject`, which may be the cause.
     pub(super) has_subject: bool,
     pub(super) artifact_type: String,
+}
+
+/// The error of an item that the registry cannot get as it is.
+pub(super) fn not_delivered(message: impl Into<String>) -> TransferError {
+    TransferError::new(TransferSide::Destination, ErrorKind::Invalid, message)
 }
 
 /// The line about the types that the registry `host` refused, and what to do; `None` if it refused

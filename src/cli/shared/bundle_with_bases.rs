@@ -311,8 +311,7 @@ pub(crate) fn report_available(
 ) -> Result<String, CliError> {
     let mut found = Vec::new();
     for path in &from.from {
-        let archive =
-            SourceArchive::open(path).map_err(|error| CliError::usage(error.to_string()))?;
+        let archive = SourceArchive::open(path)?;
         let imports = find_blobs(&archive, wanted).map_err(|error| Failure::read(path, error))?;
         // Each blob is copied from the first archive that has it.
         wanted.retain(|digest, _| !imports.digests.contains(digest));
