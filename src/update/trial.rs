@@ -136,22 +136,17 @@ impl UpdateRun<'_> {
         edited: Result<FileOverrides, RejectedVersion>,
         min_age: &MinimumAge,
     ) -> SeenEdit {
-        let trial = match edited {
-            Ok(edited) => self.try_edit(edited).await,
-            Err(rejected) => Err(rejected),
-        };
         let mut known_since = None;
         let mut has_log_times = false;
-        let checked = match trial {
-            Ok(trial) => {
-                self.content_wait(&trial, min_age).await;
-                known_since = self.known_since(&trial);
-                let mut items = trial.added.iter();
-                has_log_times = items.any(|item| self.lookups.log_time(item).is_some());
-                self.check_items(&trial)
-            }
-            Err(rejected) => Err(rejected),
-        };
+        let checked = async {
+            let trial = self.try_edit(edited?).await?;
+            self.content_wait(&trial, min_age).await;
+            known_since = self.known_since(&trial);
+            let mut items = trial.added.iter();
+            has_log_times = items.any(|item| self.lookups.log_time(item).is_some());
+            self.check_items(&trial)
+        }
+        .await;
         let is_complete = checked.is_ok();
         // Reasons that prevent the update are reported when the wait is over. Failures are reported
         // now, because an item that could not be looked up may be old enough.

@@ -213,24 +213,33 @@ impl UpdateRun<'_> {
                     moved = moved_to(VersionMove { items, ..moved }, candidate);
                     break;
                 }
-                Err(RejectedVersion::Unusable(why)) => {
-                    moved.held.push(HeldVersion {
-                        version: candidate.version.clone(),
-                        why,
-                    });
-                }
-                Err(RejectedVersion::Waiting(wait)) => {
-                    moved
-                        .waiting
-                        .push(WaitingVersion::new(&candidate.version, wait));
-                }
-                Err(RejectedVersion::LookUpFailed(item)) => {
-                    self.outcome.failed.push(item);
-                    break;
+                Err(rejected) => {
+                    if !self.reject(&candidate.version, rejected, &mut moved) {
+                        break;
+                    }
                 }
             }
         }
         moved
+    }
+
+    /// Adds the reason why `version` is not used to `moved`, or to the failed items. Returns whether
+    /// a lower version may be used instead: not if nothing is known about this one.
+    fn reject(&mut self, version: &str, why: RejectedVersion, moved: &mut VersionMove) -> bool {
+        match why {
+            RejectedVersion::Unusable(why) => {
+                let version = version.to_owned();
+                moved.held.push(HeldVersion { version, why });
+            }
+            RejectedVersion::Waiting(wait) => {
+                moved.waiting.push(WaitingVersion::new(version, wait));
+            }
+            RejectedVersion::LookUpFailed(item) => {
+                self.outcome.failed.push(item);
+                return false;
+            }
+        }
+        true
     }
 }
 
@@ -368,16 +377,10 @@ impl UpdateRun<'_> {
                         chosen.push(version);
                         break;
                     }
-                    Err(RejectedVersion::Unusable(why)) => {
-                        moved.held.push(HeldVersion { version, why });
-                    }
-                    Err(RejectedVersion::Waiting(wait)) => {
-                        moved.waiting.push(WaitingVersion::new(&version, wait));
-                    }
-                    // nothing is known about this version, so older ones must not be used instead
-                    Err(RejectedVersion::LookUpFailed(item)) => {
-                        self.outcome.failed.push(item);
-                        return;
+                    Err(rejected) => {
+                        if !self.reject(&version, rejected, &mut moved) {
+                            return;
+                        }
                     }
                 }
             }
@@ -436,30 +439,21 @@ impl UpdateRun<'_> {
         chosen: &[String],
         moved: &mut VersionMove,
     ) {
-        let edited = self.edited_list(slot, chosen);
-        let trial = match edited {
-            Ok(edited) => self.try_edit(edited).await,
-            Err(rejected) => Err(rejected),
-        };
-        let taken = match trial {
+        let taken = async {
+            let edited = self.edited_list(slot, chosen)?;
+            let trial = self.try_edit(edited).await?;
             // `try_kept` has checked the minimum age of each new version
-            Ok(trial) => self.accept(trial, None).await,
-            Err(rejected) => Err(rejected),
-        };
+            self.accept(trial, None).await
+        }
+        .await;
         match taken {
             Ok(items) => {
                 moved.items = items;
                 moved.to = Some(chosen.join(", "));
             }
-            Err(RejectedVersion::Unusable(why)) => moved.held.push(HeldVersion {
-                version: chosen.join(", "),
-                why,
-            }),
-            Err(RejectedVersion::Waiting(wait)) => {
-                let version = chosen.join(", ");
-                moved.waiting.push(WaitingVersion::new(&version, wait));
+            Err(rejected) => {
+                self.reject(&chosen.join(", "), rejected, moved);
             }
-            Err(RejectedVersion::LookUpFailed(item)) => self.outcome.failed.push(item),
         }
     }
 
