@@ -11,68 +11,34 @@ pub(super) struct KnownService {
     host: &'static str,
     /// The text that the path of a URL must contain; empty if any path matches.
     path: &'static str,
-    /// The further hosts. If there are none, everything comes from the first host.
-    pub(super) further: &'static [FurtherHost],
+    /// The host that issues tokens, if it is another one.
+    pub(super) tokens: Option<&'static str>,
+    /// The hosts of the content. They may begin with `*.`. If there are none, everything comes from
+    /// the first host.
+    pub(super) content: &'static [&'static str],
     /// The URL of the operator's documentation.
     pub(super) source: &'static str,
     /// A note about facts that the list of hosts cannot express.
     pub(super) note: Option<&'static str>,
 }
 
-/// A further host of a service. It may begin with `*.`.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct FurtherHost {
-    pub(super) host: &'static str,
-    pub(super) purpose: HostPurpose,
-}
-
-/// The purpose of a further host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum HostPurpose {
-    Tokens,
-    Content,
-}
-
-impl HostPurpose {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            HostPurpose::Tokens => "tokens",
-            HostPurpose::Content => "content",
-        }
-    }
-}
-
-const fn content(host: &'static str) -> FurtherHost {
-    FurtherHost {
-        host,
-        purpose: HostPurpose::Content,
-    }
-}
-
-const fn tokens(host: &'static str) -> FurtherHost {
-    FurtherHost {
-        host,
-        purpose: HostPurpose::Tokens,
-    }
-}
-
-const QUAY_CONTENT: &[FurtherHost] = &[
-    content("cdn.quay.io"),
-    content("cdn01.quay.io"),
-    content("cdn02.quay.io"),
-    content("cdn03.quay.io"),
-    content("cdn04.quay.io"),
-    content("cdn05.quay.io"),
-    content("cdn06.quay.io"),
+const QUAY_CONTENT: &[&str] = &[
+    "cdn.quay.io",
+    "cdn01.quay.io",
+    "cdn02.quay.io",
+    "cdn03.quay.io",
+    "cdn04.quay.io",
+    "cdn05.quay.io",
+    "cdn06.quay.io",
 ];
 
-const GITHUB_RELEASES: &[FurtherHost] = &[
-    content("objects.githubusercontent.com"),
-    content("release-assets.githubusercontent.com"),
+const GITHUB_RELEASES: &[&str] = &[
+    "objects.githubusercontent.com",
+    "release-assets.githubusercontent.com",
 ];
 
 /// Manifests come from a regional Artifact Registry, and blobs from the content delivery network.
-const KUBERNETES_CONTENT: &[FurtherHost] = &[content("*.pkg.dev"), content("cdn.registry.k8s.io")];
+const KUBERNETES_CONTENT: &[&str] = &["*.pkg.dev", "cdn.registry.k8s.io"];
 
 const RED_HAT: &str = "https://access.redhat.com/articles/7084334";
 const GITHUB: &str = "https://docs.github.com/en/actions/reference/runners/self-hosted-runners";
@@ -90,19 +56,14 @@ pub(super) const SERVICES: &[KnownService] = &[
     // the second host is that of registries with dedicated data endpoints
     service(
         "*.azurecr.io",
-        &[
-            content("*.blob.core.windows.net"),
-            content("*.data.azurecr.io"),
-        ],
+        &["*.blob.core.windows.net", "*.data.azurecr.io"],
         "https://learn.microsoft.com/en-us/azure/container-registry/container-registry-endpoint-reference",
     ),
-    service("*.gcr.io", &[content("storage.googleapis.com")], GOOGLE),
-    service("*.pkg.dev", &[content("storage.googleapis.com")], GOOGLE),
+    service("*.gcr.io", &["storage.googleapis.com"], GOOGLE),
+    service("*.pkg.dev", &["storage.googleapis.com"], GOOGLE),
     service(
         "cgr.dev",
-        &[content(
-            "9236a389bd48b984df91adc1bc924620.r2.cloudflarestorage.com",
-        )],
+        &["9236a389bd48b984df91adc1bc924620.r2.cloudflarestorage.com"],
         "https://edu.chainguard.dev/chainguard/containers/registry/network-requirements/",
     ),
     // the redirect to cdn.dl.k8s.io ended in February 2026
@@ -111,32 +72,24 @@ pub(super) const SERVICES: &[KnownService] = &[
         &[],
         "https://github.com/kubernetes/k8s.io/issues/9161",
     ),
-    service("gcr.io", &[content("storage.googleapis.com")], GOOGLE),
+    service("gcr.io", &["storage.googleapis.com"], GOOGLE),
     service("get.helm.sh", &[], "https://helm.sh/blog/get-helm-sh/"),
-    service(
-        "ghcr.io",
-        &[content("pkg-containers.githubusercontent.com")],
-        GITHUB,
-    ),
+    service("ghcr.io", &["pkg-containers.githubusercontent.com"], GITHUB),
     KnownService {
         path: "/archive/",
-        ..service("github.com", &[content("codeload.github.com")], GITHUB)
+        ..service("github.com", &["codeload.github.com"], GITHUB)
     },
     KnownService {
         path: "/info/lfs",
         ..service(
             "github.com",
-            &[content("github-cloud.githubusercontent.com")],
+            &["github-cloud.githubusercontent.com"],
             GITHUB,
         )
     },
     KnownService {
         path: "/raw/",
-        ..service(
-            "github.com",
-            &[content("raw.githubusercontent.com")],
-            GITHUB_NAMES,
-        )
+        ..service("github.com", &["raw.githubusercontent.com"], GITHUB_NAMES)
     },
     KnownService {
         path: "/releases/download/",
@@ -148,61 +101,58 @@ pub(super) const SERVICES: &[KnownService] = &[
     },
     service(
         "huggingface.co",
-        &[content("*.hf.co")],
+        &["*.hf.co"],
         "https://huggingface.co/docs/hub/models-downloading",
     ),
     KnownService {
         note: KUBERNETES_IN_AWS,
         ..service(
             "k8s.gcr.io",
-            &[
-                content("*.pkg.dev"),
-                content("cdn.registry.k8s.io"),
-                content("registry.k8s.io"),
-            ],
+            &["*.pkg.dev", "cdn.registry.k8s.io", "registry.k8s.io"],
             "https://kubernetes.io/blog/2023/03/10/image-registry-redirect/",
         )
     },
     service(
         "mcr.microsoft.com",
-        &[content("*.data.mcr.microsoft.com")],
+        &["*.data.mcr.microsoft.com"],
         "https://github.com/microsoft/containerregistry/blob/main/docs/mcr-endpoints-guidance.md",
     ),
     service(
         "pkgs.k8s.io",
-        &[content("prod-cdn.packages.k8s.io")],
+        &["prod-cdn.packages.k8s.io"],
         "https://github.com/kubernetes/k8s.io/pull/5518",
     ),
     service(
         "public.ecr.aws",
         &[
-            content("d2glxqk2uabbnd.cloudfront.net"),
-            content("d5l0dvt14r5h8.cloudfront.net"),
+            "d2glxqk2uabbnd.cloudfront.net",
+            "d5l0dvt14r5h8.cloudfront.net",
         ],
         "https://anywhere.eks.amazonaws.com/docs/getting-started/",
     ),
     service("quay.io", QUAY_CONTENT, RED_HAT),
     service("raw.githubusercontent.com", &[], GITHUB_NAMES),
-    service(
-        "registry-1.docker.io",
-        &[
-            tokens("auth.docker.io"),
-            content("docker-images-prod.6aa30f8b08e16409b46e0173d6de2f56.r2.cloudflarestorage.com"),
-            content("production.cloudflare.docker.com"),
-            content("production.cloudfront.docker.com"),
-        ],
-        "https://docs.docker.com/desktop/setup/allow-list/",
-    ),
+    KnownService {
+        tokens: Some("auth.docker.io"),
+        ..service(
+            "registry-1.docker.io",
+            &[
+                "docker-images-prod.6aa30f8b08e16409b46e0173d6de2f56.r2.cloudflarestorage.com",
+                "production.cloudflare.docker.com",
+                "production.cloudfront.docker.com",
+            ],
+            "https://docs.docker.com/desktop/setup/allow-list/",
+        )
+    },
     service("registry.access.redhat.com", QUAY_CONTENT, RED_HAT),
-    service(
-        "registry.gitlab.com",
-        &[
-            tokens("gitlab.com"),
-            content("cdn.registry.gitlab-static.net"),
-            content("storage.googleapis.com"),
-        ],
-        "https://docs.gitlab.com/user/gitlab_com/",
-    ),
+    KnownService {
+        tokens: Some("gitlab.com"),
+        ..service(
+            "registry.gitlab.com",
+            &["cdn.registry.gitlab-static.net", "storage.googleapis.com"],
+            "https://docs.gitlab.com/user/gitlab_com/",
+        )
+    },
     KnownService {
         note: KUBERNETES_IN_AWS,
         ..service("registry.k8s.io", KUBERNETES_CONTENT, KUBERNETES_REGISTRY)
@@ -212,13 +162,14 @@ pub(super) const SERVICES: &[KnownService] = &[
 
 const fn service(
     host: &'static str,
-    further: &'static [FurtherHost],
+    content: &'static [&'static str],
     source: &'static str,
 ) -> KnownService {
     KnownService {
         host,
         path: "",
-        further,
+        tokens: None,
+        content,
         source,
         note: None,
     }
@@ -253,8 +204,8 @@ mod tests {
         let url = Url::parse(url).unwrap();
         let services = services_at(&url);
         services
-            .flat_map(|service| service.further)
-            .map(|further| further.host)
+            .flat_map(|service| service.tokens.iter().chain(service.content))
+            .copied()
             .collect()
     }
 
@@ -264,13 +215,13 @@ mod tests {
         assert!(keys.is_sorted(), "{keys:?}");
         for KnownService {
             host,
-            further,
+            tokens,
+            content,
             source,
             ..
         } in SERVICES
         {
-            let all = further.iter().map(|further| further.host);
-            for host in all.chain([*host]) {
+            for host in tokens.iter().chain(*content).chain([host]) {
                 let pattern = EgressPattern::declared(host).unwrap();
                 assert!(!matches!(pattern, EgressPattern::Address(_)), "{host}");
             }

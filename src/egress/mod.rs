@@ -11,7 +11,7 @@ mod record;
 mod unresolved;
 
 use self::host::{OWN_ROLE, SourceKind};
-use self::known_services::{HostPurpose, KnownService, services_at};
+use self::known_services::{KnownService, services_at};
 use self::pattern::{EgressPattern, InvalidHost};
 use self::record::Contacted;
 use self::unresolved::unresolved_source;
@@ -347,7 +347,7 @@ fn add_sources(
         };
         let predictable = services
             .iter()
-            .filter(|service| !service.further.is_empty());
+            .filter(|service| !service.content.is_empty());
         for service in predictable.clone() {
             list.predict(service, &name, known.is_some())?;
             notes.extend(service.note.map(|note| format!("{name}: {note}")));
@@ -429,14 +429,12 @@ impl HostList<'_> {
         name: &str,
         has_tokens: bool,
     ) -> Result<(), InvalidHost> {
-        for further in service.further {
-            if has_tokens && further.purpose == HostPurpose::Tokens {
-                continue;
-            }
-            let what = further.purpose.word();
-            let source = service.source;
-            let why = format!("{what} of {name}, see {source}");
-            let host = EgressPattern::declared(further.host)?;
+        let tokens = service.tokens.filter(|_| !has_tokens);
+        let tokens = tokens.iter().map(|host| ("tokens", host));
+        let content = service.content.iter().map(|host| ("content", host));
+        for (what, host) in tokens.chain(content) {
+            let why = format!("{what} of {name}, see {}", service.source);
+            let host = EgressPattern::declared(host)?;
             self.add_pattern(host, 443, "https", HostEvidence::Predicted, why);
         }
         Ok(())
