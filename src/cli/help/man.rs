@@ -1,31 +1,25 @@
 //! The manual pages: the sections that clap generates, and those that landfall adds.
 
-use super::EXIT_CODES;
 use super::examples::examples_of;
+use super::exit_codes;
 use clap::Command;
 use clap_mangen::Man;
 use std::fmt::Write as _;
 use std::io;
 
 /// The files that verbs read and write, and the content of each.
-const FILES: [(&str, &str); 4] = [
-    (
-        "manifest.yaml, site.yaml",
-        "What to mirror, and the registry, proxies and limits of a site.",
-    ),
-    (
-        "landfall.lock",
-        "The lock that verbs read and write unless another one is named.",
-    ),
-    (
-        "bundle.tar.zst",
-        "The bundle that \"landfall pack\" writes unless another one is named.",
-    ),
-    (
-        "$XDG_CACHE_HOME/landfall/store, ~/.cache/landfall/store",
-        "The store, unless --store or LANDFALL_STORE names another one.",
-    ),
-];
+const FILES: &str = "\
+manifest.yaml, site.yaml
+What to mirror, and the registry, proxies and limits of a site.
+
+landfall.lock
+The lock that verbs read and write unless another one is named.
+
+bundle.tar.zst
+The bundle that \"landfall pack\" writes unless another one is named.
+
+$XDG_CACHE_HOME/landfall/store, ~/.cache/landfall/store
+The store, unless --store or LANDFALL_STORE names another one.";
 
 /// For each verb, the verbs that are used together with it.
 const RELATED: [(&str, &[&str]); 12] = [
@@ -93,11 +87,11 @@ fn closing_sections(verb: &str) -> String {
         );
     }
     text += ".SH \"EXIT STATUS\"\n";
-    for (code, meaning) in EXIT_CODES {
+    for (code, meaning) in exit_codes() {
         let _ = writeln!(text, ".TP\n{code}\n{}", escaped(meaning));
     }
     text += ".SH FILES\n";
-    for (file, meaning) in FILES {
+    for (file, meaning) in FILES.split("\n\n").filter_map(|one| one.split_once('\n')) {
         let _ = writeln!(text, ".TP\n{}\n{}", escaped(file), escaped(meaning));
     }
     text += ".SH \"SEE ALSO\"\n";

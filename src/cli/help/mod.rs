@@ -14,60 +14,30 @@ use std::fmt::Write as _;
 pub(super) const MAX_WIDTH: usize = 80;
 
 /// The verbs in groups. The first group is in the order in which a newcomer needs them.
-const GROUPS: [(&str, &[&str]); 5] = [
-    (
-        "Getting started",
-        &[
-            "init", "lock", "pull", "pack", "verify", "push", "serve", "rewrite", "render",
-        ],
-    ),
-    (
-        "Manifests and locks",
-        &["discover", "import", "update", "refresh", "diff"],
-    ),
-    ("Bundles", &["sign", "ls", "report", "sbom", "export"]),
-    (
-        "Registries and stores",
-        &["mirror", "status", "publish", "gc"],
-    ),
-    (
-        "Checks and documentation",
-        &[
-            "audit",
-            "egress",
-            "doctor",
-            "log",
-            "schema",
-            "help",
-            "man",
-            "completions",
-        ],
-    ),
-];
+const GROUPS: &str = "\
+Getting started: init lock pull pack verify push serve rewrite render
+Manifests and locks: discover import update refresh diff
+Bundles: sign ls report sbom export
+Registries and stores: mirror status publish gc
+Checks and documentation: audit egress doctor log schema help man completions";
 
 const DATA_FLOW: &str = "  \
   manifest --lock--> lock --pull--> store --pack--> bundle --push--> registry
                                                       |----serve--> nodes
                                                       `----rewrite--> your YAML";
 
-/// The exit codes, and the meaning of each.
-const EXIT_CODES: [(&str, &str); 6] = [
-    ("0", "success"),
-    ("1", "failure: nothing succeeded"),
-    (
-        "2",
-        "wrong usage, or an input file that is missing or invalid",
-    ),
-    (
-        "3",
-        "partial success: something succeeded, and something failed or is missing",
-    ),
-    (
-        "4",
-        "a check failed: drift, or a bundle that is damaged, unsigned or not approved",
-    ),
-    ("130", "interrupted by Ctrl-C"),
-];
+const EXIT_CODES: &str = "\
+0 success
+1 failure: nothing succeeded
+2 wrong usage, or an input file that is missing or invalid
+3 partial success: something succeeded, and something failed or is missing
+4 a check failed: drift, or a bundle that is damaged, unsigned or not approved
+130 interrupted by Ctrl-C";
+
+/// The exit codes, each with its meaning.
+fn exit_codes() -> impl Iterator<Item = (&'static str, &'static str)> {
+    EXIT_CODES.lines().filter_map(|line| line.split_once(' '))
+}
 
 /// `command` with its verbs in groups, with examples, and with the exit codes at the end.
 pub(super) fn complete(command: Command) -> Command {
@@ -82,7 +52,7 @@ pub(super) fn complete(command: Command) -> Command {
          --page PAGE\n\nExit codes:\n",
         pages::listing(MAX_WIDTH - 1)
     );
-    for (code, meaning) in EXIT_CODES {
+    for (code, meaning) in exit_codes() {
         let _ = writeln!(closing, "  {code:<3}  {}", wrapped(meaning, 7));
     }
     command
@@ -94,12 +64,12 @@ pub(super) fn complete(command: Command) -> Command {
 fn overview(command: &Command) -> String {
     let mut text = String::new();
     let mut grouped: BTreeSet<&str> = BTreeSet::new();
-    for (title, names) in GROUPS {
+    for (title, names) in GROUPS.lines().filter_map(|line| line.split_once(": ")) {
         let verbs = names
-            .iter()
+            .split(' ')
             .filter_map(|name| command.find_subcommand(name));
         add_group(&mut text, title, verbs);
-        grouped.extend(names);
+        grouped.extend(names.split(' '));
     }
     // A verb without a group is shown too.
     let others = command
