@@ -190,11 +190,7 @@ impl DeliveryFlags {
         let runner = report_shard(&self.shard, client.shard(), &mut report);
         let mut text = self.text(&report, &pushed, mapping, &runner);
         let _ = writeln!(text, "  lock fingerprint  {fingerprint}");
-        let outcome = if self.dry_run {
-            VerbOutcome::of_dry_run(report, text)
-        } else {
-            VerbOutcome::of(report, text)
-        };
+        let outcome = VerbOutcome::of_run(self.dry_run, report, text);
         for path in &self.receipts(context) {
             if let Err(error) = write_receipt(path, &mut pushed.receipt, series) {
                 let message = format!(

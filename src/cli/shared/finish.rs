@@ -302,10 +302,10 @@ impl VerbOutcome {
         VerbOutcome::new(report, text, exit)
     }
 
-    /// Like [`VerbOutcome::of`], for a dry run: the items that would be written count as successes.
-    pub(crate) fn of_dry_run(report: VerbReport, text: impl Into<String>) -> VerbOutcome {
+    /// Like [`VerbOutcome::of`]. In a dry run, the items that would be written count as successes.
+    pub(crate) fn of_run(is_dry: bool, report: VerbReport, text: impl Into<String>) -> VerbOutcome {
         let mut outcome = VerbOutcome::of(report, text);
-        if outcome.exit == Exit::Failed && outcome.report.items.iter().any(is_planned) {
+        if is_dry && outcome.exit == Exit::Failed && outcome.report.items.iter().any(is_planned) {
             outcome.exit = Exit::Partial;
         }
         outcome

@@ -70,6 +70,14 @@ pub(crate) fn markdown_digest(digest: Option<&Digest>) -> String {
         .unwrap_or_default()
 }
 
+/// The text with these lines. Line breaks within a line are removed.
+pub(crate) fn text_of(lines: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    lines
+        .into_iter()
+        .map(|line| one_line(line.as_ref()) + "\n")
+        .collect()
+}
+
 /// One indented line for each of `values`.
 pub(crate) fn lines(values: &[impl Display]) -> String {
     values

@@ -2,6 +2,7 @@
 
 use crate::cli::shared::bundle_flags::LockFlags;
 use crate::cli::shared::draft::{audit_access_log, draft_entries, read_stdin};
+use crate::cli::shared::listing::text_of;
 use crate::cli::shared::locked_charts::locked_charts;
 use crate::cli::shared::output_file::{
     OutputFile, OutputMark, check_output, is_sealed, sealed, written_path,
@@ -11,7 +12,7 @@ use crate::push::{MissingParts, missing};
 use clap::Args;
 use landfall_item::lockfile::Lock;
 use landfall_item::{ChartName, LockedImage, kind_named, manifest};
-use landfall_model::report::{EntryKind, ItemStatus, ReportItem, TransferSide, count_of, one_line};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem, TransferSide, count_of};
 use landfall_model::{DestinationMap, Platform, TargetRegistry, today};
 use landfall_rewrite::audit::{
     AuditResult, FileFinding, Inventory, LockCoverage, audit_text, audit_tree,
@@ -285,8 +286,7 @@ impl AuditCommand {
                 return Err(failure.with_report(report));
             }
         };
-        let text: String = lines.iter().map(|line| one_line(line) + "\n").collect();
-        Ok(VerbOutcome::new(report, text, exit))
+        Ok(VerbOutcome::new(report, text_of(lines), exit))
     }
 }
 

@@ -1,6 +1,7 @@
 //! `landfall import`: converts files of other tools to a manifest or a site.
 
 use crate::cli::shared::draft::parse_manifest_name;
+use crate::cli::shared::listing::text_of;
 use crate::cli::shared::output_file::{refuse_present, write_new, written_path};
 use crate::cli::shared::{CliError, Exit, ReportMember, VerbOutcome, VerbReport, input_file};
 use clap::Args;
@@ -9,7 +10,7 @@ use landfall_http::bypasses_proxy;
 use landfall_item::manifest::{IMPORT_FORMATS, ImportSource, ImportedItems, manifest_of};
 use landfall_model::config::{TkgSite, read_tkg_site};
 use landfall_model::document::read_text_input;
-use landfall_model::report::{count_of, one_line, shell_word};
+use landfall_model::report::{count_of, shell_word};
 use std::path::{Path, PathBuf};
 
 /// The format that is converted to a site, not to a manifest.
@@ -120,8 +121,7 @@ impl ImportCommand {
             },
             shell_word(&file.display().to_string())
         ));
-        let text: String = lines.iter().map(|line| one_line(line) + "\n").collect();
-        Ok(VerbOutcome::new(report, text, exit))
+        Ok(VerbOutcome::new(report, text_of(lines), exit))
     }
 
     fn site(self) -> Result<VerbOutcome, CliError> {
@@ -149,11 +149,7 @@ impl ImportCommand {
         let wrote = files
             .iter()
             .map(|(path, _)| format!("wrote {}", path.display()));
-        let text = wrote
-            .chain(notes)
-            .map(|line| one_line(&line) + "\n")
-            .collect::<String>();
-        Ok(VerbOutcome::of(report, text))
+        Ok(VerbOutcome::of(report, text_of(wrote.chain(notes))))
     }
 }
 

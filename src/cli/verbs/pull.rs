@@ -295,7 +295,7 @@ impl PullCommand {
             totals.present,
             human_size(bytes)
         );
-        Ok(VerbOutcome::of_dry_run(report, text))
+        Ok(VerbOutcome::of_run(true, report, text))
     }
 }
 

@@ -47,14 +47,13 @@ pub(crate) struct StatusCommand {
     foreign: bool,
 }
 
-/// The states in the order in which they are printed, each with the word for it.
-const STATES: [(TagStatus, &str); 6] = [
+/// The states that are printed, in this order, each with the word for it.
+const STATES: [(TagStatus, &str); 5] = [
     (TagStatus::Different, "different"),
     (TagStatus::Missing, "missing"),
     (TagStatus::Incomplete, "incomplete"),
     (TagStatus::Unknown, "unknown"),
     (TagStatus::Foreign, "foreign"),
-    (TagStatus::There, "there"),
 ];
 
 impl StatusCommand {
@@ -136,7 +135,7 @@ fn outcome(
     let locked = tags.iter().filter(|one| one.kind.is_some()).count();
     let mut counts: Vec<String> = STATES
         .iter()
-        .filter(|(state, _)| *state != TagStatus::There && count(*state) > 0)
+        .filter(|(state, _)| count(*state) > 0)
         .map(|(state, word)| format!("{} {word}", count(*state)))
         .collect();
     // Nothing is known about these items, so they have no tag to compare.
@@ -174,9 +173,11 @@ fn outcome(
         (None, 0) => Exit::Done,
         (None, _) => Exit::Partial,
     };
-    let mut lines: String = printed(tags)
-        .map(|(_, word, one)| line(word, one))
-        .collect();
+    let mut lines = String::new();
+    for (state, word) in STATES {
+        let printed = tags.iter().filter(|one| one.state == state);
+        lines.extend(printed.map(|one| line(word, one)));
+    }
     lines += &loss_lines(&lost);
     let markdown = markdown(&summary, tags, &lost, fix_command.as_deref());
     report.items.extend(lost);
@@ -190,18 +191,6 @@ fn outcome(
             .map(|fix_command| format!("  to fix it         {fix_command}\n")),
     );
     VerbOutcome::new(report, lines, exit).with_markdown(markdown)
-}
-
-/// The tags to print, in the order of [`STATES`].
-fn printed(tags: &[RegistryTag]) -> impl Iterator<Item = (TagStatus, &'static str, &RegistryTag)> {
-    let wanted = STATES
-        .iter()
-        .filter(|(state, _)| *state != TagStatus::There);
-    wanted.flat_map(move |(state, word)| {
-        tags.iter()
-            .filter(|one| one.state == *state)
-            .map(|one| (*state, *word, one))
-    })
 }
 
 fn line(word: &str, one: &RegistryTag) -> String {
@@ -234,11 +223,8 @@ fn markdown(
     fix_command: Option<&str>,
 ) -> String {
     let mut document = Markdown::new(format!("**{}**", markdown_text(summary)));
-    for (state, word) in STATES
-        .iter()
-        .filter(|(state, _)| *state != TagStatus::There)
-    {
-        let of_state = tags.iter().filter(|one| one.state == *state);
+    for (state, word) in STATES {
+        let of_state = tags.iter().filter(|one| one.state == state);
         document.table(
             word,
             &[

@@ -120,9 +120,8 @@ fn outcome(
             .filter(|item| item.status == ItemStatus::Skipped);
         let needed = sum_sizes(planned.filter_map(|item| item.bytes));
         text += &report_disk_space(&mut report, &disk_space_for(out, needed)?);
-        return Ok(VerbOutcome::of_dry_run(report, text));
     }
-    Ok(VerbOutcome::of(report, text))
+    Ok(VerbOutcome::of_run(dry_run, report, text))
 }
 
 /// Write git repositories to a folder, as bare repositories HOST/PATH.git

@@ -254,11 +254,7 @@ impl ExportImages {
             lock,
             self.format == ArchiveFormat::Oci,
         );
-        Ok(if self.dry_run {
-            VerbOutcome::of_dry_run(report, text)
-        } else {
-            VerbOutcome::of(report, text)
-        })
+        Ok(VerbOutcome::of_run(self.dry_run, report, text))
     }
 }
 

@@ -4,6 +4,7 @@ mod catalogue;
 
 use self::catalogue::{listing, next_step, written};
 use crate::cli::shared::draft::{DraftRequest, DraftResult, draft_manifest, parse_manifest_name};
+use crate::cli::shared::listing::text_of;
 use crate::cli::shared::output_file::{refuse_present, write_new, written_path};
 use crate::cli::shared::{
     CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport, input_file,
@@ -15,7 +16,7 @@ use landfall_item::manifest::{
 };
 use landfall_model::config::starter_site;
 use landfall_model::document::read_text_input;
-use landfall_model::report::{one_line, shell_word};
+use landfall_model::report::shell_word;
 use landfall_model::{Failure, PlatformRequest, TargetRegistry};
 use landfall_rewrite::audit::HelmCommand;
 use std::ffi::OsStr;
@@ -116,8 +117,7 @@ impl InitCommand {
             site_file.display()
         ));
         lines.push(format!("next: {next}"));
-        let text: String = lines.iter().map(|line| one_line(line) + "\n").collect();
-        Ok(VerbOutcome::new(report, text, exit))
+        Ok(VerbOutcome::new(report, text_of(lines), exit))
     }
 
     fn first(&self, context: &Context) -> Result<FirstFiles, CliError> {

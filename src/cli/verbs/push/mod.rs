@@ -270,11 +270,7 @@ impl PushCommand {
                 totals.present,
                 totals.items - totals.done - totals.present
             );
-            Ok(if target.dry_run {
-                VerbOutcome::of_dry_run(report, text)
-            } else {
-                VerbOutcome::of(report, text)
-            })
+            Ok(VerbOutcome::of_run(target.dry_run, report, text))
         })
     }
 

@@ -6,6 +6,7 @@ mod merge_diff;
 
 use self::arguments::{MergeFlags, PlatformRun, RenderFlags};
 use self::merge_diff::merge_diff;
+use crate::cli::shared::listing::text_of;
 use crate::cli::shared::locked_charts::{LockedCharts, locked_charts};
 use crate::cli::shared::output_file::{OutputFile, OutputMark, text_file, write_result};
 use crate::cli::shared::unified_diff::DiffReader;
@@ -16,7 +17,7 @@ use crate::cli::shared::{
 use landfall_content::replace_file;
 use landfall_item::lockfile::{Lock, collision};
 use landfall_model::document::{MergeRules, SiteFacts, objects};
-use landfall_model::report::{TransferSide, aligned_columns, one_line};
+use landfall_model::report::{TransferSide, aligned_columns};
 use landfall_model::{DestinationMap, Failure, TargetRegistry, today};
 use landfall_os::{mode_of, set_mode};
 use landfall_render as render;
@@ -167,11 +168,7 @@ impl PlatformRun {
                     self.common.merging.replace,
                     &mut report,
                 )?;
-                written
-                    .into_iter()
-                    .chain(lines)
-                    .map(|line| one_line(&line) + "\n")
-                    .collect()
+                text_of(written.into_iter().chain(lines))
             }
             (RenderedOutput::Files(files), None) => {
                 let path = into
@@ -345,9 +342,5 @@ fn merge_into(
     } else {
         lines.push(format!("{shown} is up to date"));
     }
-    Ok(lines
-        .into_iter()
-        .chain(notes)
-        .map(|line| one_line(&line) + "\n")
-        .collect())
+    Ok(text_of(lines.into_iter().chain(notes)))
 }

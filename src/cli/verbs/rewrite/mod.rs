@@ -291,28 +291,18 @@ impl RewriteCommand {
             .paths
             .iter()
             .map(|path| charts.shown(path.display().to_string()));
-        let store = context.global.store.as_ref();
-        let store = store.filter(|_| charts.has_any());
-        let store = flag("--store", store.map(|store| store.display().to_string()));
-        let to = flag("--to", self.to.as_ref().map(ToString::to_string));
-        let site = flag(
-            "--site",
-            context
-                .global
-                .site
-                .as_ref()
-                .map(|site| site.display().to_string()),
-        );
-        let words = ["landfall", "audit"]
-            .map(str::to_owned)
-            .into_iter()
-            .chain(paths)
-            .chain(lock);
+        let mut words = vec!["landfall".to_owned(), "audit".to_owned()];
+        words.extend(paths.chain(lock));
+        let mut add_flag = |name: &str, value: Option<String>| {
+            words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+        };
+        let global = &context.global;
+        let store = global.store.as_ref().filter(|_| charts.has_any());
+        add_flag("--store", store.map(|store| store.display().to_string()));
+        add_flag("--to", self.to.as_ref().map(ToString::to_string));
+        let site = global.site.as_ref();
+        add_flag("--site", site.map(|site| site.display().to_string()));
         words
-            .chain(store.into_iter().flatten())
-            .chain(to.into_iter().flatten())
-            .chain(site.into_iter().flatten())
-            .collect()
     }
 
     /// Pairs of a digest and the one that replaces it: pushing replaces locked digests, and
@@ -458,10 +448,6 @@ fn is_pinned_to(digest: &Digest, done: &[RewrittenInput]) -> bool {
         ReferenceMeaning::Settled(_) => occurrence.written.contains(&hex),
         _ => false,
     })
-}
-
-fn flag(name: &str, value: Option<String>) -> Option<[String; 2]> {
-    value.map(|value| [name.to_owned(), value])
 }
 
 fn is_stdin(path: &Path) -> bool {

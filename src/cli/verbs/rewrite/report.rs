@@ -1,6 +1,7 @@
 //! The output and the report of `landfall rewrite`.
 
 use super::kustomize;
+use crate::cli::shared::listing::text_of;
 use crate::cli::shared::verb_report::{FileRow, ReferenceOutcome, ReferenceRow, ReportChange};
 use crate::cli::shared::{
     CliError, Context, Exit, OutputMode, ReportMember, VerbOutcome, VerbReport,
@@ -163,7 +164,7 @@ pub(crate) fn outcome(
         let lines = lines.iter().map(|line| one_line(line));
         lines.for_each(|line| context.progress.note(&line));
     } else {
-        text.extend(lines.iter().map(|line| one_line(line) + "\n"));
+        text += &text_of(lines);
     }
     // The lines are escaped already, and the result must keep its bytes.
     Ok(VerbOutcome::new(report, text, exit(mode, changes + ambiguous > 0, failed)).document())
