@@ -170,9 +170,7 @@ fn csv(egress: &Egress) -> String {
     let mut text = csv_line(HEAD);
     for row in &egress.hosts {
         let fields = [
-            row.change
-                .map(|change| change.to_string())
-                .unwrap_or_default(),
+            row.change_word(),
             row.host.to_string(),
             row.port.to_string(),
             row.scheme.clone(),
@@ -198,11 +196,7 @@ fn json(egress: &Egress) -> String {
 type Column = (&'static str, fn(&EgressHost) -> String);
 
 const COLUMNS: [Column; 10] = [
-    ("change", |row| {
-        row.change
-            .map(|change| change.to_string())
-            .unwrap_or_default()
-    }),
+    ("change", EgressHost::change_word),
     ("host", |row| markdown_code(&row.host.to_string())),
     ("port", |row| row.port.to_string()),
     ("scheme", |row| markdown_text(&row.scheme)),

@@ -84,6 +84,12 @@ impl EgressHost {
             name => format!("{name}:{}", self.port),
         }
     }
+
+    /// `added` or `removed`; empty outside of a comparison.
+    pub(crate) fn change_word(&self) -> String {
+        let change = self.change.as_ref();
+        change.map(ToString::to_string).unwrap_or_default()
+    }
 }
 
 // `pad` rather than `write_str`, so that the columns of the text format are aligned

@@ -130,12 +130,9 @@ impl LockComparison {
                 .map(|change| format!("{}\n", endpoint_line(change))),
         );
         for host in &self.hosts {
-            let change = host
-                .change
-                .map(|change| change.to_string())
-                .unwrap_or_default();
             text += &format!(
-                "{change:8} host {}: {} ({})\n",
+                "{:8} host {}: {} ({})\n",
+                host.change_word(),
                 host.address(),
                 host.why.join(", "),
                 host.known
@@ -232,12 +229,8 @@ impl LockComparison {
             signed,
         );
         let hosts = self.hosts.iter().map(|host| {
-            let change = host
-                .change
-                .map(|change| change.to_string())
-                .unwrap_or_default();
             vec![
-                change,
+                host.change_word(),
                 markdown_code(&host.address()),
                 markdown_text(&host.why.join(", ")),
                 host.known.to_string(),
