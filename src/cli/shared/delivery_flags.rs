@@ -12,6 +12,7 @@ use crate::push::{ProblemKind, PushOptions, Pushed, Receipt};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use landfall_content::{OutputGuard, merge_into_file};
+use landfall_item::item_kinds;
 use landfall_model::config::ReferrerPolicy;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, TransferSide, count_of};
 use landfall_model::{DestinationMap, Digest, Failure, TargetRegistry, human_size};
@@ -72,19 +73,10 @@ fn referrer_policy() -> impl TypedValueParser<Value = ReferrerPolicy> {
 
 /// Parses a value of `--skip-kinds`: the name of a kind, or its plural.
 fn item_kind(text: &str) -> Result<EntryKind, String> {
-    let kinds = [
-        EntryKind::Image,
-        EntryKind::File,
-        EntryKind::Chart,
-        EntryKind::Package,
-        EntryKind::Git,
-        EntryKind::Provider,
-    ];
     let wanted = text.to_ascii_lowercase();
     let name = wanted.strip_suffix('s').unwrap_or(&wanted);
-    let names = kinds.map(|kind| kind.to_string());
-    kinds
-        .into_iter()
+    let names: Vec<String> = item_kinds().map(|kind| kind.to_string()).collect();
+    item_kinds()
         .find(|kind| kind.to_string() == name)
         .ok_or_else(|| format!("the kinds are {}", names.join(", ")))
 }

@@ -128,23 +128,6 @@ impl PageRecorder {
 
 /// Describes everything that `lock` names.
 fn content_of(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<ItemContent> {
-    let images = lock
-        .images
-        .iter()
-        .map(|image| (image.name.to_string(), &image.verified));
-    let charts = lock
-        .charts
-        .iter()
-        .map(|chart| (chart.name.to_string(), &chart.verified));
-    let files = lock
-        .files
-        .iter()
-        .map(|file| (file.name.clone(), &file.verified));
-    let signers: BTreeMap<String, Vec<String>> = images
-        .chain(charts)
-        .chain(files)
-        .map(|(name, verified)| (name, verified.iter().map(ToString::to_string).collect()))
-        .collect();
     let of_item = |item: LockedItem<'_>| {
         let entry: LockEntry = item.entry();
         let sizes: BTreeMap<_, _> = entry
@@ -157,6 +140,7 @@ fn content_of(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<ItemContent> {
             None => ImageFacts::default(),
         };
         let attached = referrer_counts(&entry, blobs).into_iter();
+        let signers = item.recorded_signatures().iter();
         let packages = item.packages().into_iter().map(|package| PackageRow {
             name: package.name.to_owned(),
             version: package.version.to_owned(),
@@ -171,7 +155,7 @@ fn content_of(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<ItemContent> {
             attached: attached
                 .map(|(what, count)| (what.to_owned(), count))
                 .collect(),
-            signed_by: signers.get(&*entry.name).cloned().unwrap_or_default(),
+            signed_by: signers.map(ToString::to_string).collect(),
             licences: facts.licences,
             created: facts.created,
             packages: packages.collect(),
