@@ -459,6 +459,11 @@ pub(super) fn static_pod_patches(
     .into()
 }
 
+/// The failure of a platform that needs a proxy, at a site without one.
+pub(super) fn no_proxy_failure() -> Failure {
+    Failure::usage("the site has no proxy; add proxy.http and proxy.https to it")
+}
+
 /// Returns variables as the `env` of a container.
 pub(super) fn env(variables: &[(&'static str, String)]) -> Value {
     variables

@@ -264,16 +264,8 @@ fn folder_names<'s>(names: impl Iterator<Item = &'s str>) -> Result<Vec<String>,
 /// Returns the name of a set as a folder name.
 fn word(name: &str) -> String {
     let name = name.strip_prefix("apt:").unwrap_or(name);
-    let word: String = without_scheme(name)
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || c == '.' {
-                c
-            } else {
-                '-'
-            }
-        })
-        .collect();
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '.';
+    let word = without_scheme(name).replace(|c: char| !is_allowed(c), "-");
     // an empty name, `.` and `..` do not name a separate folder
     if word.trim_matches('.').is_empty() {
         format!("apt{word}")

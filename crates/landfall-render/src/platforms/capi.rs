@@ -107,16 +107,9 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
 
 /// Returns the key in a Secret for the file at `path`. A key must not contain `/`.
 fn key(path: &str) -> String {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     path.replace('/', ".")
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || "-_.".contains(c) {
-                c
-            } else {
-                '_'
-            }
-        })
-        .collect()
+        .replace(|c: char| !is_allowed(c), "_")
 }
 
 /// Returns a kubeadm configuration whose `files` come from the Secret `name`. If `files` contains

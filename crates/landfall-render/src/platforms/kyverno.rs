@@ -155,15 +155,8 @@ impl RuleNames {
 
 /// Returns a host as a part of the name of a rule.
 fn label(host: &str) -> String {
-    host.chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() {
-                c.to_ascii_lowercase()
-            } else {
-                '-'
-            }
-        })
-        .collect()
+    let host = host.to_ascii_lowercase();
+    host.replace(|c: char| !c.is_ascii_alphanumeric(), "-")
 }
 
 /// Returns a rule for images that match `conditions`: it changes their repository to `to` and keeps

@@ -4,7 +4,7 @@ use crate::platform::{
     OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
     SITE_CLUSTER, wrong_value,
 };
-use crate::proxy::{self, NoProxyDialect, ProxyAddress};
+use crate::proxy::{self, NoProxyDialect, ProxyAddress, no_proxy_failure};
 use crate::rendered_file::{RenderedFile, systemd_environment};
 use landfall_model::Failure;
 
@@ -58,16 +58,9 @@ fn render_drop_ins(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failur
             let why = "it must be a list of services, such as containerd,kubelet";
             return Err(wrong_value("services", services, why));
         }
-        files.push(
-            drop_in(
-                service.trim_end_matches(".service"),
-                DropInForm::of(request),
-                request,
-            )?
-            .ok_or_else(|| {
-                Failure::usage("the site has no proxy; add proxy.http and proxy.https to it")
-            })?,
-        );
+        let name = service.trim_end_matches(".service");
+        let file = drop_in(name, DropInForm::of(request), request)?;
+        files.push(file.ok_or_else(no_proxy_failure)?);
     }
     Ok(RenderedConfig::of_files(files, Vec::new()))
 }
@@ -107,11 +100,12 @@ pub(super) fn drop_in(
     } else {
         (NoProxyDialect::Bare, 0o600)
     };
+    let [http, https] = [&proxy.http, &proxy.https].map(|one| one.as_ref().map(ProxyAddress::url));
     let no_proxy = Some(request.no_proxy().list(dialect));
     let mut text = "[Service]\n".to_owned();
     for (name, value) in [
-        ("HTTP_PROXY", optional_url(proxy.http.as_ref())),
-        ("HTTPS_PROXY", optional_url(proxy.https.as_ref())),
+        ("HTTP_PROXY", http),
+        ("HTTPS_PROXY", https),
         ("NO_PROXY", no_proxy),
     ] {
         let Some(value) = value else { continue };
@@ -144,10 +138,6 @@ pub(super) fn only_drop_ins(
         files.extend(drop_in(service, form, request)?);
     }
     Ok(RenderedConfig::of_files(files, Vec::new()))
-}
-
-fn optional_url(proxy: Option<&ProxyAddress>) -> Option<String> {
-    proxy.map(ProxyAddress::url)
 }
 
 pub(super) static NO_PROXY: RenderPlatform = RenderPlatform {

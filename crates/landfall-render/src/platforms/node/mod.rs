@@ -15,6 +15,7 @@ use crate::platform::{
     InputFlag, OutputForm, PlatformInput, PlatformSetting, RenderPlatform, RenderRequest,
     RenderedConfig, SITE_CLUSTER, wrong_value,
 };
+use crate::proxy::no_proxy_failure;
 use crate::render::{SANDBOX, locked_sandbox_image, sandbox_image};
 use crate::rendered_file::RenderedFile;
 use crate::signature_policy::PACKAGES_KEY;
@@ -518,9 +519,7 @@ fn configuration(
     }
     if request.settings.get(PROXY.key) == Some("on") {
         let proxy = drop_in("containerd", DropInForm::SixVariables, request)?;
-        files.push(proxy.ok_or_else(|| {
-            Failure::usage("the site has no proxy; add proxy.http and proxy.https to it")
-        })?);
+        files.push(proxy.ok_or_else(no_proxy_failure)?);
     }
     let socket = "unix:///run/containerd/containerd.sock";
     files.push(RenderedFile::new(
