@@ -133,13 +133,11 @@ pub(crate) async fn push(
     let omitted = locate_omitted(&mut uploader, omitted, lock, mapping, &deliveries, &todo).await;
     let uploader = Arc::new(uploader);
     if !todo.is_empty() {
-        let deliveries = &deliveries[..];
-        let tag_states = &tag_states[..];
         let preflight = Preflight {
             uploader: &uploader,
             lock,
-            deliveries,
-            tag_states,
+            deliveries: &deliveries,
+            tag_states: &tag_states,
             todo: &todo,
             omitted,
             options: &options,

@@ -147,7 +147,7 @@ async fn foreign_tags(
     let answers = lookups.await;
     let mut found = Vec::new();
     for (repository, answer) in repositories.into_iter().zip(answers) {
-        match answer {
+        let why = match answer {
             Ok(Some(tags)) => {
                 let tags = tags.into_iter().filter(|tag| {
                     // lists of referrers are written by pushes and are not in locks
@@ -157,23 +157,13 @@ async fn foreign_tags(
                 found.extend(tags.map(|tag| {
                     unlocked_tag(TagStatus::Foreign, format!("{repository}:{tag}"), None)
                 }));
+                continue;
             }
-            Ok(None) => {
-                let why = "the registry does not list its tags".to_owned();
-                found.push(unlocked_tag(
-                    TagStatus::Unknown,
-                    repository.to_owned(),
-                    Some(why),
-                ));
-            }
-            Err(error) => {
-                found.push(unlocked_tag(
-                    TagStatus::Unknown,
-                    repository.to_owned(),
-                    Some(error.to_string()),
-                ));
-            }
-        }
+            Ok(None) => "the registry does not list its tags".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let unknown = unlocked_tag(TagStatus::Unknown, repository.to_owned(), Some(why));
+        found.push(unknown);
     }
     found
 }
