@@ -116,7 +116,7 @@ impl Transport {
             .map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()).about(host))?;
         let proxy = match route {
             ConnectRoute::Direct => None,
-            ConnectRoute::ByRules => self.proxies().choose(&url).proxy,
+            ConnectRoute::ByRules => self.proxies().proxy_for(&url),
         };
         let via = proxy.map(ProxyUrl::address);
         self.ledger()
@@ -159,62 +159,55 @@ impl Transport {
         url: &Url,
         name: &str,
     ) -> Result<PresentedCertificate, HttpError> {
-        let choice = self.proxies().choose(url);
-        let stream = self.open(url, choice.proxy).await?;
+        let proxy = self.proxies().proxy_for(url);
+        let stream = self.open(url, proxy).await?;
         let host = without_brackets(url.host_str().unwrap_or_default());
         // an untrusted certificate is shown too: the caller asks which one the server presents
         let profile = TlsProfile {
             skip_verify: true,
-            ..self.tls_profile(url, choice.proxy)
+            ..self.tls_profile(url, proxy)
         };
         let stream = connect::handshake(stream, host, &profile)
             .await
-            .map_err(|error| unreachable_error(url, choice.proxy, &error, false))?;
+            .map_err(|error| unreachable_error(url, proxy, &error, false))?;
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
-        let own = chain
-            .first()
-            .and_then(|der| ParsedCertificate::try_from(der).ok());
+        let own = chain.first();
         let name = ServerName::try_from(name.to_owned()).ok();
         let covers = own
+            .and_then(|der| ParsedCertificate::try_from(der).ok())
             .zip(name)
             .is_some_and(|(own, name)| verify_server_name(&own, &name).is_ok());
         Ok(PresentedCertificate {
             covers,
-            names: chain
-                .first()
-                .map(|der| Certificate::names(der))
-                .unwrap_or_default(),
-            certificate: chain.first().and_then(|der| Certificate::read(der)),
-            via: choice.proxy.map(ProxyUrl::address),
+            names: own.map(|der| Certificate::names(der)).unwrap_or_default(),
+            certificate: own.and_then(|der| Certificate::read(der)),
+            via: proxy.map(ProxyUrl::address),
         })
     }
 
     /// Inspects the path to `url` without sending a request to its host. If the proxy refuses the
     /// account, that is final for the run.
     pub async fn inspect_path(&self, url: &Url, purpose: RequestPurpose) -> PathInspection {
-        let choice = self.proxies().choose(url);
+        let rule = self.proxies().choose(url);
+        let proxy = rule.proxy();
+        let via = proxy.map(ProxyUrl::address);
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default().unwrap_or_default();
-        self.ledger().contact(
-            Contact::new(url, None, choice.proxy.map(ProxyUrl::address)),
-            purpose,
-        );
+        self.ledger()
+            .contact(Contact::new(url, None, via.clone()), purpose);
         let addresses = resolve_sorted(host, port).await;
-        let (connection, tls) = match self.open(url, choice.proxy).await {
+        let (connection, tls) = match self.open(url, proxy).await {
             Err(error) => (Err(error), None),
-            Ok(stream) if url.scheme() == "https" => (
-                Ok(()),
-                Some(self.tls_handshake(url, choice.proxy, stream).await),
-            ),
+            Ok(stream) if url.scheme() == "https" => {
+                (Ok(()), Some(self.tls_handshake(url, proxy, stream).await))
+            }
             Ok(_) => (Ok(()), None),
         };
         PathInspection {
             addresses,
-            via: choice.proxy.map(ProxyUrl::address),
-            account: choice
-                .proxy
-                .and_then(|proxy| Some(proxy.account.as_ref()?.to_string())),
-            rule: choice.rule.to_string(),
+            via,
+            account: proxy.and_then(|proxy| Some(proxy.account.as_ref()?.to_string())),
+            rule: rule.to_string(),
             connection,
             tls,
         }

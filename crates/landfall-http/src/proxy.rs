@@ -51,15 +51,6 @@ impl fmt::Debug for ProxyUrl {
 
 // written by hand, because a derived implementation would print the password
 
-/// The proxy for one URL, and the rule that selected it.
-#[derive(Debug, Clone, Copy)]
-pub struct ProxyChoice<'a> {
-    /// The proxy; `None` for a direct connection.
-    pub proxy: Option<&'a ProxyUrl>,
-    /// The rule that selected the proxy or the direct connection.
-    pub rule: ProxyRule<'a>,
-}
-
 /// The rule that selected a proxy, or a direct connection.
 #[derive(Debug, Clone, Copy)]
 pub enum ProxyRule<'a> {
@@ -69,8 +60,18 @@ pub enum ProxyRule<'a> {
     Loopback,
     /// An entry of NO_PROXY, or a key of the site, matches the host.
     NoProxy(&'a NoProxyEntry),
-    /// The variable or key that contains the proxy's URL; no exception matches the host.
-    Proxy(&'a str),
+    /// This proxy is set for the scheme of the URL, and no exception matches the host.
+    Proxy(&'a ProxyUrl),
+}
+
+impl<'a> ProxyRule<'a> {
+    /// Returns the selected proxy; `None` for a direct connection.
+    pub fn proxy(self) -> Option<&'a ProxyUrl> {
+        match self {
+            ProxyRule::Proxy(proxy) => Some(proxy),
+            ProxyRule::Unset | ProxyRule::Loopback | ProxyRule::NoProxy(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for ProxyRule<'_> {
@@ -79,7 +80,9 @@ impl fmt::Display for ProxyRule<'_> {
             ProxyRule::Unset => f.write_str("no proxy is set for this scheme"),
             ProxyRule::Loopback => f.write_str("loopback is never proxied"),
             ProxyRule::NoProxy(entry) => write!(f, "'{}' in {}", entry.entry, entry.source),
-            ProxyRule::Proxy(source) => write!(f, "{source}; no exception covers the host"),
+            ProxyRule::Proxy(proxy) => {
+                write!(f, "{}; no exception covers the host", proxy.source)
+            }
         }
     }
 }
@@ -102,13 +105,10 @@ impl ProxyRules {
         let http = first_set(&["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"]);
         let https = first_set(&["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]);
         let direct = first_set(&["NO_PROXY", "no_proxy"]);
+        let proxy = |(name, value): (&str, String)| ProxyUrl::from_setting(&value, name);
         Ok(ProxyRules {
-            http: http
-                .map(|(name, value)| ProxyUrl::from_setting(&value, name))
-                .transpose()?,
-            https: https
-                .map(|(name, value)| ProxyUrl::from_setting(&value, name))
-                .transpose()?,
+            http: http.map(proxy).transpose()?,
+            https: https.map(proxy).transpose()?,
             direct: direct
                 .map(|(name, value)| NoProxyEntry::list(&value, name))
                 .unwrap_or_default(),
@@ -158,39 +158,27 @@ impl ProxyRules {
 
     /// Returns the proxy for this URL; `None` for a direct connection.
     pub fn proxy_for(&self, url: &Url) -> Option<&ProxyUrl> {
-        self.choose(url).proxy
+        self.choose(url).proxy()
     }
 
-    /// Returns the proxy for this URL, with the rule that selected it.
-    pub fn choose(&self, url: &Url) -> ProxyChoice<'_> {
+    /// Returns the rule that selects the proxy for this URL.
+    pub fn choose(&self, url: &Url) -> ProxyRule<'_> {
         let proxy = if url.scheme() == "https" {
             self.https.as_ref()
         } else {
             self.http.as_ref()
         };
         let (Some(proxy), Some(host)) = (proxy, url.host_str()) else {
-            return ProxyChoice {
-                proxy: None,
-                rule: ProxyRule::Unset,
-            };
+            return ProxyRule::Unset;
         };
         let target = RequestTarget::new(host, url.port_or_known_default().unwrap_or(0));
         // before the entries: a proxy cannot reach this machine's loopback
         if target.is_loopback() {
-            return ProxyChoice {
-                proxy: None,
-                rule: ProxyRule::Loopback,
-            };
+            return ProxyRule::Loopback;
         }
         match self.direct.iter().find(|entry| entry.covers(&target)) {
-            Some(entry) => ProxyChoice {
-                proxy: None,
-                rule: ProxyRule::NoProxy(entry),
-            },
-            None => ProxyChoice {
-                proxy: Some(proxy),
-                rule: ProxyRule::Proxy(&proxy.source),
-            },
+            Some(entry) => ProxyRule::NoProxy(entry),
+            None => ProxyRule::Proxy(proxy),
         }
     }
 
@@ -349,14 +337,14 @@ mod tests {
                 ("HTTPS_PROXY", "http://p:2"),
                 ("NO_PROXY", &list),
             ]);
-            let decision = rules.choose(&Url::parse(target).unwrap());
-            let got = if decision.proxy.is_some() {
+            let rule = rules.choose(&Url::parse(target).unwrap());
+            let got = if rule.proxy().is_some() {
                 "proxy"
             } else {
                 "direct"
             };
             if got != expected {
-                wrong.push(format!("{line}: {got} by {}", decision.rule));
+                wrong.push(format!("{line}: {got} by {rule}"));
             }
             cases += 1;
         }
@@ -374,12 +362,9 @@ mod tests {
         ]);
         let rule_text = |url: &str| {
             let url = Url::parse(url).unwrap();
-            let decision = rules.choose(&url);
-            format!(
-                "{} {}",
-                decision.proxy.map(ProxyUrl::address).unwrap_or_default(),
-                decision.rule
-            )
+            let rule = rules.choose(&url);
+            let proxy = rule.proxy().map(ProxyUrl::address).unwrap_or_default();
+            format!("{proxy} {rule}")
         };
         assert_eq!(
             rule_text("http://a.test/"),
