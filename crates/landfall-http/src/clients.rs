@@ -31,7 +31,7 @@ impl Transport {
         if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
         }
-        let tls = key.tls.config_behind(route).map_err(|error| {
+        let tls = key.tls.config(route).map_err(|error| {
             HttpError::new(ErrorKind::Local, error.to_string()).caused_by(error)
         })?;
         // Redirects are followed by `Transport::follow`, which keeps `Authorization` at its host.
@@ -133,17 +133,12 @@ impl TlsProfile {
         if self.is_default() {
             Ok(())
         } else {
-            self.config().map(drop)
+            self.config(None).map(drop)
         }
     }
 
-    /// Returns the configuration of rustls for this profile.
-    pub(super) fn config(&self) -> Result<ClientConfig, TlsError> {
-        self.config_behind(None)
-    }
-
     /// Returns the configuration of rustls for the host of this profile and the proxy before it.
-    pub(super) fn config_behind(&self, proxy: Option<&ProxyUrl>) -> Result<ClientConfig, TlsError> {
+    pub(super) fn config(&self, proxy: Option<&ProxyUrl>) -> Result<ClientConfig, TlsError> {
         // set explicitly: otherwise rustls uses the default provider of the process, which must
         // have been installed before
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -332,7 +327,7 @@ mod tests {
         };
         for (proxy, is_verified) in [("http://p.test:1", false), ("https://p.test:1", true)] {
             let proxy = ProxyUrl::parse(proxy, "HTTPS_PROXY").unwrap();
-            let config = profile.config_behind(Some(&proxy));
+            let config = profile.config(Some(&proxy));
             assert_eq!(config.is_err(), is_verified);
         }
     }

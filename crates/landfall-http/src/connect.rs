@@ -40,8 +40,10 @@ impl ConnectError {
             cause: None,
         }
     }
+}
 
-    fn io(error: io::Error) -> ConnectError {
+impl From<io::Error> for ConnectError {
+    fn from(error: io::Error) -> ConnectError {
         ConnectError {
             message: describe_known(&error).unwrap_or_else(|| error.to_string()),
             cause: Some(error),
@@ -70,22 +72,12 @@ async fn within<T>(work: impl Future<Output = Result<T, ConnectError>>) -> Resul
 pub(super) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
     // an IPv6 address has brackets in a URL, but not for the resolver
     let name = without_brackets(host);
-    let found = async {
-        tokio::net::lookup_host((name, port))
-            .await
-            .map_err(ConnectError::io)
-    };
-    within(async { Ok(found.await?.collect()) }).await
+    within(async { Ok(tokio::net::lookup_host((name, port)).await?.collect()) }).await
 }
 
 pub(super) async fn connect_tcp(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
     let name = without_brackets(host);
-    within(async {
-        TcpStream::connect((name, port))
-            .await
-            .map_err(ConnectError::io)
-    })
-    .await
+    within(async { Ok(TcpStream::connect((name, port)).await?) }).await
 }
 
 /// Sets up TLS over a connection.
@@ -94,18 +86,12 @@ pub(super) async fn handshake(
     host: &str,
     tls: &TlsProfile,
 ) -> Result<TlsStream<Connection>, ConnectError> {
-    let config = tls.config()?;
+    let config = tls.config(None)?;
     // rustls recognizes an IPv6 address only without brackets
     let name =
         ServerName::try_from(without_brackets(host).to_owned()).map_err(ConnectError::new)?;
     let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
-    within(async {
-        connector
-            .connect(name, connection)
-            .await
-            .map_err(ConnectError::io)
-    })
-    .await
+    within(async { Ok(connector.connect(name, connection).await?) }).await
 }
 
 /// Opens a connection to the proxy itself, with TLS if its URL is an https URL.
@@ -146,8 +132,7 @@ pub(super) async fn open_tunnel(
     within(async {
         connection
             .write_all(format!("{head}\r\n").as_bytes())
-            .await
-            .map_err(ConnectError::io)?;
+            .await?;
         let answer = read_head(&mut connection).await?;
         // RFC 9110, 9.3.6: any 2xx answer opens the tunnel
         if answer.0.is_success() {
@@ -290,13 +275,12 @@ fn client_hello(name: &str) -> Result<Vec<u8>, ConnectError> {
         skip_verify: true,
         ..TlsProfile::default()
     }
-    .config()?;
+    .config(None)?;
     let name = ServerName::try_from(name.to_owned()).map_err(ConnectError::new)?;
     let connection = rustls::ClientConnection::new(config.into(), name);
     let mut hello = Vec::new();
     connection
-        .map_err(io::Error::other)
-        .and_then(|mut connection| connection.write_tls(&mut hello))
-        .map_err(ConnectError::io)?;
+        .map_err(io::Error::other)?
+        .write_tls(&mut hello)?;
     Ok(hello)
 }

@@ -147,34 +147,19 @@ pub(super) async fn connection_error(
             }
         };
     }
-    let failed_to_connect = FailedConnection {
-        words: &describe(&error),
-        cause: &error,
-        is_connecting: error.is_connect(),
-    };
-    unreachable_error(url, route, &failed_to_connect).caused_by(error.without_url())
+    let words = describe(&error);
+    unreachable_error(url, route, &words, &error, error.is_connect()).caused_by(error.without_url())
 }
 
-/// A failed connection, as [`unreachable_error`] needs it.
-pub(super) struct FailedConnection<'a> {
-    /// The description of the failure.
-    pub(super) words: &'a str,
-    pub(super) cause: &'a (dyn std::error::Error + 'static),
-    /// Whether the connection failed while it was being opened.
-    pub(super) is_connecting: bool,
-}
-
-/// Returns the error for a host that cannot be reached.
+/// Returns the error for a host that cannot be reached. `words` describe the `cause`, and
+/// `is_connecting` says whether the connection failed while it was being opened.
 pub(super) fn unreachable_error(
     url: &Url,
     route: Option<&ProxyUrl>,
-    failed: &FailedConnection<'_>,
+    words: &str,
+    cause: &(dyn std::error::Error + 'static),
+    is_connecting: bool,
 ) -> HttpError {
-    let &FailedConnection {
-        words,
-        cause,
-        is_connecting,
-    } = failed;
     let words = match route {
         Some(proxy) if is_connecting && is_to_proxy(url, cause) => {
             no_proxy_connection(proxy, words)

@@ -3,7 +3,7 @@
 use crate::clients::TlsProfile;
 use crate::connect::{self, ConnectError, Connection};
 use crate::error::{ErrorKind, HttpError, host_port};
-use crate::explain::{self, FailedConnection};
+use crate::explain;
 use crate::ledger::{Contact, RequestPurpose};
 use crate::proxy::ProxyUrl;
 use crate::transport::Transport;
@@ -322,12 +322,7 @@ fn unreachable_error(
     error: &ConnectError,
     is_connecting: bool,
 ) -> HttpError {
-    let failed = FailedConnection {
-        words: &error.to_string(),
-        cause: error,
-        is_connecting,
-    };
-    explain::unreachable_error(url, route, &failed)
+    explain::unreachable_error(url, route, &error.to_string(), error, is_connecting)
 }
 
 /// Whether the host refused the connection.
