@@ -129,13 +129,7 @@ impl HttpResponse {
     pub async fn server_words(self) -> ServerWords {
         let content_type = self.header(CONTENT_TYPE.as_str()).map(str::to_owned);
         let server = self.header(SERVER.as_str()).map(str::to_owned);
-        let has_body = self.method != Method::HEAD;
-        let body = if has_body {
-            read_beginning(self.stream(), Vec::new()).await
-        } else {
-            self.discard().await;
-            Vec::new()
-        };
+        let body = read_beginning(self.stream(), Vec::new()).await;
         let errors = api_errors(&body);
         let text = describe(&errors, &body, content_type.as_deref(), server.as_deref());
         ServerWords { errors, text, body }
@@ -320,12 +314,7 @@ impl HttpResponse {
     pub async fn page_error(self, what: &str) -> HttpError {
         let url = self.url.clone();
         let via = self.via.clone();
-        let has_body = self.method != Method::HEAD;
-        // without a body, the error is the same except for the title
-        let mut body = Vec::new();
-        if has_body {
-            body = read_beginning(self.stream(), body).await;
-        }
+        let body = read_beginning(self.stream(), Vec::new()).await;
         page_error(&url, via.as_deref(), what, &body)
     }
 
