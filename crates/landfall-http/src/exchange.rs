@@ -211,31 +211,21 @@ impl Transport {
                 slot,
             })
             .await;
-        match &result {
-            Ok(response) => info!(
-                method = %request.method,
-                url = %redacted_url(url),
-                status = response.status.as_u16(),
-                attempt,
-                took = ?rounded(began.elapsed()),
-                slot_wait = ?rounded(queued),
-                pause = ?rounded(paused),
-                class = ?request.slot_class(),
-                via = response.via.as_deref(),
-                "answered"
-            ),
-            Err(error) => info!(
-                method = %request.method,
-                url = %redacted_url(url),
-                attempt,
-                took = ?rounded(began.elapsed()),
-                slot_wait = ?rounded(queued),
-                pause = ?rounded(paused),
-                class = ?request.slot_class(),
-                %error,
-                "not answered"
-            ),
-        }
+        let response = result.as_ref().ok();
+        info!(
+            method = %request.method,
+            url = %redacted_url(url),
+            status = response.map(|response| response.status.as_u16()),
+            attempt,
+            took = ?rounded(began.elapsed()),
+            slot_wait = ?rounded(queued),
+            pause = ?rounded(paused),
+            class = ?request.slot_class(),
+            via = response.and_then(|response| response.via.as_deref()),
+            error = result.as_ref().err().map(tracing::field::display),
+            "{}",
+            if result.is_ok() { "answered" } else { "not answered" }
+        );
         result
     }
 
