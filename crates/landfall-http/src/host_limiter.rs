@@ -51,7 +51,7 @@ struct Deferral {
 }
 
 /// The properties of a request that decide whether a deferral applies to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct QuotaKey<'a> {
     /// Whether the host's rate limit counts the request. A deferral of metered requests does not
     /// apply to unmetered requests: Docker Hub counts manifests, but not blobs.
@@ -218,7 +218,7 @@ impl HostLimiter {
     pub(super) fn defer(&self, key: QuotaKey<'_>, wait: Duration, error: HttpError) {
         // one deferral per key, so the list stays short
         let deferrals = &mut self.gate().deferrals;
-        deferrals.retain(|old| old.key() != key);
+        deferrals.retain(|old| old.metered != key.metered || old.origin.as_deref() != key.origin);
         deferrals.push(Deferral {
             metered: key.metered,
             origin: key.origin.map(str::to_owned),
@@ -236,15 +236,6 @@ impl HostLimiter {
                 && deferral.until > Instant::now()
         });
         deferral.map(|deferral| deferral.error.clone())
-    }
-}
-
-impl Deferral {
-    fn key(&self) -> QuotaKey<'_> {
-        QuotaKey {
-            metered: self.metered,
-            origin: self.origin.as_deref(),
-        }
     }
 }
 
