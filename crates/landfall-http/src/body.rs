@@ -3,7 +3,7 @@
 
 use crate::error::{ErrorKind, HttpError, describe, host_port};
 use crate::host_limiter::HostSlot;
-use crate::ledger::{Ledger, LedgerEntry};
+use crate::ledger::{Contact, Ledger};
 use crate::lendable_slot::lend_while_waiting;
 use crate::transport::Transport;
 use bytes::Bytes;
@@ -59,7 +59,8 @@ pub struct HttpResponse {
     /// What was read of the body to see what it is: its first bytes, or the error in their place.
     pub(super) beginning: Option<reqwest::Result<Bytes>>,
     pub(super) transport: Transport,
-    pub(super) entry: LedgerEntry,
+    /// The line of the ledger.
+    pub(super) contact: Contact,
     /// Shared with the body of the request, which lends the slot while its source returns no bytes.
     pub(super) slot: Option<Arc<HostSlot>>,
 }
@@ -68,7 +69,7 @@ pub struct HttpResponse {
 struct IncomingBody {
     body: BoxStream<'static, reqwest::Result<Bytes>>,
     transport: Transport,
-    entry: LedgerEntry,
+    contact: Contact,
     url: Url,
     sent_at: Instant,
     /// The number of bytes that must still arrive before the host counts as responsive; `None` once
@@ -95,7 +96,7 @@ impl IncomingBody {
             Ok(None) => return None,
             Ok(Some(Ok(bytes))) => {
                 let count = bytes.len() as u64;
-                self.transport.0.ledger.bytes(&self.entry, count);
+                self.transport.0.ledger.bytes(&self.contact, count);
                 return Some((Ok(bytes), Some(self)));
             }
             Ok(Some(Err(error))) => {
@@ -197,7 +198,7 @@ impl HttpResponse {
         let incoming = IncomingBody {
             body: beginning.chain(self.inner.bytes_stream()).boxed(),
             transport: self.transport,
-            entry: self.entry,
+            contact: self.contact,
             url: self.url,
             sent_at: self.sent_at,
             unproven,
@@ -395,12 +396,12 @@ pub(super) fn lend_while_source_waits(stream: ByteStream, slot: Weak<HostSlot>) 
 }
 
 /// Returns a request body that reads `stream`, and a watch on the body. The bytes of `stream` are
-/// added to the ledger.
+/// added to the line of `contact` in the ledger.
 pub(super) fn watch_upload(
     mut stream: ByteStream,
     length: u64,
     ledger: Arc<Ledger>,
-    entry: LedgerEntry,
+    contact: Contact,
 ) -> (reqwest::Body, UploadWatch) {
     let state = UploadState {
         failure: None,
@@ -420,7 +421,7 @@ pub(super) fn watch_upload(
         match &next {
             Poll::Ready(Some(Ok(bytes))) => {
                 state.left = state.left.saturating_sub(bytes.len() as u64);
-                ledger.bytes(&entry, bytes.len() as u64);
+                ledger.bytes(&contact, bytes.len() as u64);
             }
             Poll::Ready(Some(Err(error))) => state.failure = Some(error.clone()),
             Poll::Ready(None) | Poll::Pending => {}

@@ -244,7 +244,7 @@ impl Transport {
         let sent_at = Instant::now();
         let contact = Contact::new(url, request.origin.clone(), route.map(ProxyUrl::address));
         let ledger = &self.0.ledger;
-        let entry = ledger.request(contact, request.purpose, request.named_by.as_deref());
+        ledger.request(&contact, request.purpose, request.named_by.as_deref());
         // Without `identity`, some servers compress blobs, and digests and sizes do not match.
         let builder = client
             .request(request.method.clone(), url.clone())
@@ -285,7 +285,7 @@ impl Transport {
                 sent.map_err(|_| no_response(patience))
             }
             Some(stream) => {
-                let (body, watch) = watch_upload(stream, length, ledger.clone(), entry.clone());
+                let (body, watch) = watch_upload(stream, length, ledger.clone(), contact.clone());
                 let sending = builder.header(CONTENT_LENGTH, length).body(body).send();
                 // If the source fails, the connection breaks too; the source's error is the cause.
                 tokio::select! {
@@ -316,7 +316,7 @@ impl Transport {
             Some(proxy) => self.check_proxy_answer(proxy, url, turn, answer)?,
             None => answer?,
         };
-        ledger.response(&entry, answer.status(), answer.headers());
+        ledger.response(&contact, answer.status(), answer.headers());
         let is_public = self.note_peer(url, route, answer.remote_addr());
         // A host may break off every body, so a success with a body counts as an answer only later:
         // see `HttpResponse::stream`.
@@ -336,7 +336,7 @@ impl Transport {
             inner: answer,
             beginning: None,
             transport: self.clone(),
-            entry,
+            contact,
             // The response to a HEAD has no body, so its slot is free at once.
             slot: (request.method != Method::HEAD).then_some(slot),
         })

@@ -78,47 +78,33 @@ struct LedgerLine {
     clock_offset: Option<i64>,
 }
 
-/// A reference to a line of the ledger, to which body bytes can be added.
-#[derive(Debug, Clone)]
-pub struct LedgerEntry(Contact);
-
 impl Ledger {
     /// Records one request. `named_by` is the `host:port` whose response named the host, as for a
     /// redirect or a token realm.
-    pub fn request(
-        &self,
-        contact: Contact,
-        purpose: RequestPurpose,
-        named_by: Option<&str>,
-    ) -> LedgerEntry {
-        let entry = self.contact(contact, purpose);
+    pub fn request(&self, contact: &Contact, purpose: RequestPurpose, named_by: Option<&str>) {
+        let mut lines = locked(&self.0);
+        let line = lines.entry(contact.clone()).or_default();
+        line.purposes.insert(purpose);
         // counted when the request is sent, so that the report contains unanswered requests too
-        if let Some(line) = locked(&self.0).get_mut(&entry.0) {
-            line.requests += 1;
-            line.named_by.extend(named_by.map(str::to_owned));
-        }
-        entry
+        line.requests += 1;
+        line.named_by.extend(named_by.map(str::to_owned));
     }
 
     /// Records a contact that is not an HTTP request, such as a probe.
-    pub fn contact(&self, contact: Contact, purpose: RequestPurpose) -> LedgerEntry {
-        locked(&self.0)
-            .entry(contact.clone())
-            .or_default()
-            .purposes
-            .insert(purpose);
-        LedgerEntry(contact)
+    pub fn contact(&self, contact: Contact, purpose: RequestPurpose) {
+        let mut lines = locked(&self.0);
+        lines.entry(contact).or_default().purposes.insert(purpose);
     }
 
-    /// Adds body bytes, sent or received, to a line.
-    pub fn bytes(&self, entry: &LedgerEntry, count: u64) {
-        if let Some(line) = locked(&self.0).get_mut(&entry.0) {
+    /// Adds body bytes, sent or received, to the line of a request.
+    pub fn bytes(&self, contact: &Contact, count: u64) {
+        if let Some(line) = locked(&self.0).get_mut(contact) {
             line.bytes += count;
         }
     }
 
     /// Records a response: whether the host itself answered, and its clock, if there is a date.
-    pub(super) fn response(&self, entry: &LedgerEntry, status: StatusCode, headers: &HeaderMap) {
+    pub(super) fn response(&self, contact: &Contact, status: StatusCode, headers: &HeaderMap) {
         let offset = clock_offset(headers, SystemTime::now());
         // a proxy or firewall on the way may send these instead of the host
         let is_refusal = status.is_server_error()
@@ -128,7 +114,7 @@ impl Ledger {
                 StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS,
             ]
             .contains(&status);
-        if let Some(line) = locked(&self.0).get_mut(&entry.0) {
+        if let Some(line) = locked(&self.0).get_mut(contact) {
             line.answered |= !is_refusal;
             // a cache without `Age` may send an old date, so the largest offset counts
             line.clock_offset = line.clock_offset.max(offset);
