@@ -12,7 +12,7 @@ use futures_util::stream::{BoxStream, StreamExt};
 use landfall_model::locked;
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION, TRANSFER_ENCODING};
 use reqwest::{Method, StatusCode};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -415,7 +415,7 @@ pub(super) fn watch_upload(
     // whether the upload makes progress
     let stream = futures_util::stream::poll_fn(move |context| {
         let next = stream.poll_next_unpin(context);
-        let mut state = seen.state();
+        let mut state = locked(&seen.0);
         state.waits_for_source = next.is_pending();
         state.moved = Instant::now();
         match &next {
@@ -433,13 +433,9 @@ pub(super) fn watch_upload(
 }
 
 impl UploadWatch {
-    fn state(&self) -> MutexGuard<'_, UploadState> {
-        locked(&self.0)
-    }
-
     /// Returns the error of the source, if it failed.
     pub(super) fn failure(&self) -> Option<HttpError> {
-        self.state().failure.clone()
+        locked(&self.0).failure.clone()
     }
 
     /// Returns an error once the connection has accepted no bytes for `idle`, or no response has
@@ -448,7 +444,7 @@ impl UploadWatch {
     pub(super) async fn stalled(&self, idle: Duration, answer: Duration) -> HttpError {
         loop {
             let (end, is_sent) = {
-                let state = self.state();
+                let state = locked(&self.0);
                 let moved = if state.waits_for_source && state.left > 0 {
                     Instant::now()
                 } else {

@@ -5,7 +5,7 @@
 use super::error::HttpError;
 use super::lendable_slot::LendableSlot;
 use landfall_model::locked;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -95,16 +95,12 @@ pub(crate) struct HostSlot {
 }
 
 impl HostSlot {
-    fn permit(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
-        locked(&self.permit)
-    }
-
     /// Returns the permit, or drops it if the limit has fallen meanwhile.
     fn release(&self) {
-        let Some(permit) = self.permit().take() else {
+        let Some(permit) = locked(&self.permit).take() else {
             return;
         };
-        let mut limit = self.limiter.class(self.class).limit();
+        let mut limit = locked(&self.limiter.class(self.class).limit);
         if limit.surplus > 0 {
             limit.surplus -= 1;
             permit.forget();
@@ -120,7 +116,7 @@ impl LendableSlot for HostSlot {
     fn reclaim(&self) {
         // without waiting: a holder that continues must not wait for another holder
         let free = self.limiter.class(self.class).free.clone();
-        *self.permit() = free.try_acquire_owned().ok();
+        *locked(&self.permit) = free.try_acquire_owned().ok();
     }
 }
 
@@ -149,10 +145,6 @@ impl HostLimiter {
         }
     }
 
-    fn gate(&self) -> MutexGuard<'_, HostGate> {
-        locked(&self.gate)
-    }
-
     /// Waits for a slot of this class, and then for the end of the host's pause.
     pub(super) async fn acquire(self: &Arc<Self>, class: SlotClass) -> HostSlot {
         let began = Instant::now();
@@ -168,7 +160,7 @@ impl HostLimiter {
         // The slot is kept during the pause, because no other request may be sent either. Another
         // response may prolong the pause meanwhile.
         loop {
-            let until = self.gate().paused_until;
+            let until = locked(&self.gate).paused_until;
             match until {
                 Some(until) if until > Instant::now() => tokio::time::sleep_until(until).await,
                 _ => break,
@@ -183,7 +175,7 @@ impl HostLimiter {
     pub(super) fn pause_for(&self, pause: Duration) -> bool {
         // responses to one burst of requests arrive within a moment and ask for the same pause
         const SAME: Duration = Duration::from_secs(1);
-        let mut gate = self.gate();
+        let mut gate = locked(&self.gate);
         let until = Instant::now() + pause;
         let is_news = gate.paused_until.is_none_or(|old| old + SAME < until);
         gate.paused_until = Some(gate.paused_until.map_or(until, |old| old.max(until)));
@@ -194,7 +186,7 @@ impl HostLimiter {
     /// class that was sent at `sent`. Responses to one burst of requests count once.
     pub(super) fn halve(&self, class: SlotClass, sent: Instant) {
         let slots = self.class(class);
-        let mut limit = slots.limit();
+        let mut limit = locked(&slots.limit);
         // the request was sent before the last reduction could have any effect
         if limit.halved_at.is_some_and(|last| sent < last) {
             return;
@@ -207,7 +199,7 @@ impl HostLimiter {
     /// Counts a good response to a request of this class.
     pub(super) fn grow(&self, class: SlotClass) {
         let slots = self.class(class);
-        let mut limit = slots.limit();
+        let mut limit = locked(&slots.limit);
         // as many responses as there are slots (one round) add 1
         let more = limit.slots + 1.0 / limit.slots;
         slots.resize(&mut limit, more);
@@ -217,7 +209,7 @@ impl HostLimiter {
     /// `wait`: the host asked to retry later.
     pub(super) fn defer(&self, key: QuotaKey<'_>, wait: Duration, error: HttpError) {
         // one deferral per key, so the list stays short
-        let deferrals = &mut self.gate().deferrals;
+        let deferrals = &mut locked(&self.gate).deferrals;
         deferrals.retain(|old| old.metered != key.metered || old.origin.as_deref() != key.origin);
         deferrals.push(Deferral {
             metered: key.metered,
@@ -229,7 +221,7 @@ impl HostLimiter {
 
     /// Returns the error for a request with this key if it must not be sent.
     pub(super) fn deferral(&self, key: QuotaKey<'_>) -> Option<HttpError> {
-        let gate = self.gate();
+        let gate = locked(&self.gate);
         let deferral = gate.deferrals.iter().find(|deferral| {
             (key.metered || !deferral.metered)
                 && deferral.origin.as_deref() == key.origin
@@ -251,10 +243,6 @@ impl ClassSlots {
                 halved_at: None,
             }),
         }
-    }
-
-    fn limit(&self) -> MutexGuard<'_, SlotLimit> {
-        locked(&self.limit)
     }
 
     fn resize(&self, limit: &mut SlotLimit, slots: f64) {
@@ -284,7 +272,7 @@ mod tests {
     }
 
     fn surplus(limiter: &HostLimiter) -> usize {
-        limiter.ordinary.limit().surplus
+        locked(&limiter.ordinary.limit).surplus
     }
 
     #[tokio::test]
@@ -331,7 +319,7 @@ mod tests {
         let _upload = limiter.acquire(SlotClass::Ordinary).await;
         let _source = limiter.acquire(SlotClass::UploadSource).await;
         limiter.pause_for(Duration::from_millis(30));
-        let until = limiter.gate().paused_until.unwrap();
+        let until = locked(&limiter.gate).paused_until.unwrap();
         let _token = limiter.acquire(SlotClass::SignIn).await;
         assert!(Instant::now() >= until, "the pause had not ended");
     }

@@ -4,7 +4,7 @@
 use super::error::{ErrorKind, HttpError};
 use landfall_model::{Limits, locked};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
@@ -35,10 +35,6 @@ struct HostRecord {
 }
 
 impl LostHosts {
-    fn hosts(&self) -> MutexGuard<'_, HashMap<String, HostRecord>> {
-        locked(&self.0)
-    }
-
     /// Records that the host answered, other than with a transient error or a request to wait. Its
     /// earlier failures do not count any more.
     pub(super) fn answered(&self, host: &str) {
@@ -46,7 +42,7 @@ impl LostHosts {
             answered: true,
             ..HostRecord::default()
         };
-        self.hosts().insert(host.to_owned(), record);
+        locked(&self.0).insert(host.to_owned(), record);
     }
 
     /// Records that the host asked a request to wait. Such a host works, so its earlier failures do
@@ -61,7 +57,7 @@ impl LostHosts {
         limits: &Limits,
         error: impl FnOnce() -> HttpError,
     ) -> Option<HttpError> {
-        let mut hosts = self.hosts();
+        let mut hosts = locked(&self.0);
         let record = hosts.entry(host.to_owned()).or_default();
         let since = *record.postponed_since.get_or_insert_with(Instant::now);
         record.answered = true;
@@ -78,12 +74,13 @@ impl LostHosts {
 
     /// Returns the error for all requests to this host if it is given up.
     pub(super) fn check(&self, host: &str) -> Option<HttpError> {
-        self.hosts().get(host)?.given_up.clone()
+        locked(&self.0).get(host)?.given_up.clone()
     }
 
     /// Whether failed requests to this host are not repeated.
     pub(super) fn is_doubtful(&self, host: &str) -> bool {
-        self.hosts().get(host).is_some_and(|record| record.doubtful)
+        let hosts = locked(&self.0);
+        hosts.get(host).is_some_and(|record| record.doubtful)
     }
 
     /// Counts a failed attempt at a request that began at `began`. `is_last` says whether it was
@@ -108,7 +105,7 @@ impl LostHosts {
         limits: &Limits,
         error: &HttpError,
     ) -> Option<HttpError> {
-        let mut hosts = self.hosts();
+        let mut hosts = locked(&self.0);
         let record = hosts.entry(host.to_owned()).or_default();
         // Time alone is not enough: a single long timeout may exceed `lost_after`.
         let (first, attempts) = record.failing.get_or_insert_with(|| (Instant::now(), 0));

@@ -8,7 +8,7 @@ use crate::transport::{HostRule, Transport};
 use landfall_model::locked;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tracing::debug;
@@ -123,7 +123,7 @@ impl<K: Eq + Hash, V: Clone> OnceMap<K, V> {
         init: impl FnOnce() -> F,
     ) -> Result<V, E> {
         // the map is locked only for the look-up, so that other keys are computed meanwhile
-        let cell = self.cells().entry(key).or_default().clone();
+        let cell = locked(&self.0).entry(key).or_default().clone();
         cell.get_or_try_init(init).await.cloned()
     }
 
@@ -151,11 +151,7 @@ impl<K: Eq + Hash, V: Clone> OnceMap<K, V> {
 
     /// Returns the value of `key`, if it was computed before.
     pub fn get(&self, key: &K) -> Option<V> {
-        self.cells().get(key)?.get().cloned()
-    }
-
-    fn cells(&self) -> MutexGuard<'_, HashMap<K, Arc<OnceCell<V>>>> {
-        locked(&self.0)
+        locked(&self.0).get(key)?.get().cloned()
     }
 }
 

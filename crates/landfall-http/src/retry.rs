@@ -4,7 +4,7 @@ use crate::error::{ErrorKind, HttpError};
 use landfall_model::{Limits, locked};
 use reqwest::StatusCode;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
@@ -155,13 +155,9 @@ pub(super) struct WaitingRequest<'a> {
 }
 
 impl RetryNotices {
-    fn hosts(&self) -> MutexGuard<'_, HashMap<String, (usize, Option<Instant>)>> {
-        locked(&self.0)
-    }
-
     /// Counts a request to `host` as waiting until the returned value is dropped.
     pub(super) fn wait<'a>(&'a self, host: &'a str) -> WaitingRequest<'a> {
-        self.hosts().entry(host.to_owned()).or_default().0 += 1;
+        locked(&self.0).entry(host.to_owned()).or_default().0 += 1;
         WaitingRequest {
             notices: self,
             host,
@@ -171,7 +167,7 @@ impl RetryNotices {
     /// Returns the notice about `host` and its `error`. `None` if one was shown less than
     /// [`INTERVAL`] ago, or if no request to the host has waited yet.
     pub(super) fn line(&self, host: &str, error: &HttpError) -> Option<String> {
-        let mut hosts = self.hosts();
+        let mut hosts = locked(&self.0);
         // every worker that fails at the host calls this, but people need only one line
         let (waiting, shown) = hosts.get_mut(host)?;
         if shown.is_some_and(|shown| shown.elapsed() < INTERVAL) {
@@ -194,7 +190,7 @@ impl RetryNotices {
 
 impl Drop for WaitingRequest<'_> {
     fn drop(&mut self) {
-        if let Some((waiting, _)) = self.notices.hosts().get_mut(self.host) {
+        if let Some((waiting, _)) = locked(&self.notices.0).get_mut(self.host) {
             *waiting -= 1;
         }
     }
@@ -351,7 +347,7 @@ mod tests {
         );
         drop(first);
         assert_eq!(retrying.line(host, &why), None);
-        retrying.hosts().get_mut(host).unwrap().1 = None;
+        locked(&retrying.0).get_mut(host).unwrap().1 = None;
         let why = HttpError::new(ErrorKind::Network, "cannot connect: connection refused");
         let line = "ghcr.io: cannot connect: connection refused, 1 request waiting to retry";
         assert_eq!(retrying.line(host, &why).unwrap(), line);

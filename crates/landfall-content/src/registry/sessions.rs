@@ -9,7 +9,7 @@ use landfall_http::{ErrorKind, HttpError, OnceMap, Transport, host_of, host_port
 use landfall_model::config::Site;
 use landfall_model::{Failure, has_userinfo, locked, upstream_host};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use url::Url;
 
 /// All registry sessions of a run.
@@ -83,22 +83,17 @@ impl RegistrySessions {
 
     /// Whether `+` in paths is sent to `host` as it is, not as `%2B`.
     pub(crate) fn takes_plain_plus(&self, host: &str) -> bool {
-        self.plain_plus().contains(host)
+        locked(&self.plain_plus).contains(host)
     }
 
     /// Records which form of `+` in paths worked at `host`.
     pub(crate) fn set_plain_plus(&self, host: &str, is_plain: bool) {
-        let mut hosts = self.plain_plus();
+        let mut hosts = locked(&self.plain_plus);
         if is_plain {
             hosts.insert(host.to_owned());
         } else {
             hosts.remove(host);
         }
-    }
-
-    fn plain_plus(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        // the set is always consistent, so a panic elsewhere does not matter
-        locked(&self.plain_plus)
     }
 
     /// The mirror of a host of references.

@@ -17,7 +17,7 @@ use reqwest::header::RANGE;
 use reqwest::{Method, StatusCode};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use tracing::info;
 use url::Url;
 
@@ -145,13 +145,9 @@ impl RegistrySink {
         session.open_upload(repository, Some(digest), None).await
     }
 
-    fn cuts(&self) -> MutexGuard<'_, HashMap<Digest, u64>> {
-        locked(&self.cuts)
-    }
-
     /// Returns why a body failed, which decides whether another attempt is made.
     fn failure_cause(&self, digest: &Digest, failed: &FailedUpload) -> FailureCause {
-        let before = self.cuts().remove(digest);
+        let before = locked(&self.cuts).remove(digest);
         if let Some(host) = &failed.silent_host {
             self.session.note_misdirected_uploads(host.clone());
             return FailureCause::SinkAdapted;
@@ -160,12 +156,7 @@ impl RegistrySink {
             return FailureCause::SinkAdapted;
         }
         // a chunk is read from the middle of the blob, so only the registry sees the whole digest
-        if failed
-            .error
-            .codes
-            .iter()
-            .any(|error| error.code == "DIGEST_INVALID")
-        {
+        if failed.error.has_code("DIGEST_INVALID") {
             return FailureCause::Wrong;
         }
         if !may_restart_upload(&failed.error) {
@@ -173,7 +164,7 @@ impl RegistrySink {
         }
         // the upload may be gone or broken, so the next attempt begins a new one
         if let Some(cut) = failed.cut {
-            self.cuts().insert(digest.clone(), cut);
+            locked(&self.cuts).insert(digest.clone(), cut);
         }
         FailureCause::Sink
     }
