@@ -38,7 +38,7 @@ pub(crate) fn no_number(version: &str) -> Failure {
 }
 
 /// The failure to order `version`, which does not match the pattern.
-pub(crate) fn no_match(version: &str) -> Failure {
+fn no_match(version: &str) -> Failure {
     Failure::failed(format!(
         "`{version}` does not match the pattern of its policy, so no version can be newer"
     ))
@@ -65,12 +65,7 @@ impl FromStr for UpdatePolicy {
                 )
             });
         }
-        // the pattern must match the whole tag
-        let whole = format!("^(?:{text})$");
-        let pattern = Regex::new(&whole).map_err(|error| {
-            Failure::usage(format!("`{text}` is not a regular expression: {error}"))
-                .with_help(PATTERN_HELP)
-        })?;
+        let pattern = whole_pattern(text).map_err(|error| error.with_help(PATTERN_HELP))?;
         // group 0 is the whole match
         if pattern.captures_len() < 2 {
             let message =
@@ -79,6 +74,12 @@ impl FromStr for UpdatePolicy {
         }
         Ok(UpdatePolicy::Pattern(pattern))
     }
+}
+
+/// Parses a regular expression that must match the whole of a text.
+pub(crate) fn whole_pattern(text: &str) -> Result<Regex, Failure> {
+    Regex::new(&format!("^(?:{text})$"))
+        .map_err(|error| Failure::usage(format!("`{text}` is not a regular expression: {error}")))
 }
 
 impl UpdatePolicy {
@@ -97,37 +98,39 @@ impl UpdatePolicy {
         current: &str,
         found: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<Vec<String>, Failure> {
-        if let UpdatePolicy::Pattern(pattern) = self {
-            return newer_by_pattern(pattern, current, found);
-        }
         if !self.allows_other_versions() {
             return Ok(Vec::new());
         }
-        let version = TagVersion::parse(current).ok_or_else(|| no_number(current))?;
-        let allows_prerelease = self.allows_prerelease(&version);
-        let mut newer: Vec<TagVersion> = found
-            .into_iter()
-            .filter_map(|text| TagVersion::parse(text.as_ref()))
-            .filter(|other| other.shape() == version.shape())
-            .filter(|other| allows_prerelease || !other.is_prerelease())
-            .filter(|other| other.order(&version) == Ordering::Greater)
-            .filter(|other| self.allows(&version, other))
-            .collect();
-        newer.sort_by(|a, b| b.order(a).then_with(|| a.text().cmp(b.text())));
-        Ok(newer
-            .into_iter()
-            .map(|version| version.text().to_owned())
-            .collect())
+        let current = OrderedVersion::parse(self, current)?;
+        let mut newer = self.ordered(found);
+        newer
+            .retain(|other| self.allows_beside(&current, other) && other.compare(&current).is_gt());
+        newer.sort_by(OrderedVersion::newest_first);
+        Ok(newer.into_iter().map(|version| version.text).collect())
     }
 
-    /// Returns the versions in `found` that the pattern matches, the newest first. Empty for a
-    /// policy without a pattern.
-    pub(crate) fn matching(&self, found: impl Iterator<Item = String>) -> Vec<String> {
-        let UpdatePolicy::Pattern(pattern) = self else {
-            return Vec::new();
-        };
-        let groups = found.filter_map(|text| Some((groups(pattern, &text)?, text)));
-        newest_groups(groups.collect())
+    /// Returns the versions in `found` that the policy can compare.
+    pub(crate) fn ordered(
+        &self,
+        found: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Vec<OrderedVersion> {
+        let found = found.into_iter();
+        found
+            .filter_map(|text| OrderedVersion::parse(self, text.as_ref()).ok())
+            .collect()
+    }
+
+    /// Whether the policy allows `other` in place of `current` or beside it, newer or older.
+    pub(crate) fn allows_beside(&self, current: &OrderedVersion, other: &OrderedVersion) -> bool {
+        match (&current.order, &other.order) {
+            (VersionOrder::Version(current), VersionOrder::Version(other)) => {
+                other.shape() == current.shape()
+                    && (self.allows_prerelease(current) || !other.is_prerelease())
+                    && self.allows(current, other)
+            }
+            // a pattern allows every version that it matches
+            _ => true,
+        }
     }
 
     /// Returns the package versions in `newer` that the policy allows, in the order of `newer`.
@@ -163,12 +166,12 @@ impl UpdatePolicy {
     }
 
     /// Whether a pre-release may follow `version`.
-    pub(crate) fn allows_prerelease(&self, version: &TagVersion) -> bool {
+    fn allows_prerelease(&self, version: &TagVersion) -> bool {
         version.is_prerelease()
             || matches!(self, UpdatePolicy::Range(range) if range.names_prerelease())
     }
 
-    pub(crate) fn allows(&self, version: &TagVersion, other: &TagVersion) -> bool {
+    fn allows(&self, version: &TagVersion, other: &TagVersion) -> bool {
         match self {
             UpdatePolicy::Patch => version
                 .core()
@@ -197,33 +200,52 @@ fn parse_upstream(text: &str) -> Option<TagVersion> {
     TagVersion::parse(&text.replace('~', "-"))
 }
 
-fn newer_by_pattern(
-    pattern: &Regex,
-    current: &str,
-    found: impl IntoIterator<Item = impl AsRef<str>>,
-) -> Result<Vec<String>, Failure> {
-    let now = groups(pattern, current).ok_or_else(|| no_match(current))?;
-    let mut newer: Vec<(Vec<String>, String)> = Vec::new();
-    for text in found {
-        let text = text.as_ref();
-        if let Some(groups) = groups(pattern, text)
-            && compare_groups(&groups, &now) == Ordering::Greater
-        {
-            newer.push((groups, text.to_owned()));
-        }
-    }
-    Ok(newest_groups(newer))
+/// A version, parsed for the comparison with other versions by the same policy.
+pub(crate) struct OrderedVersion {
+    pub(crate) text: String,
+    pub(crate) order: VersionOrder,
 }
 
-/// The versions in the order of their groups, the newest first.
-fn newest_groups(mut versions: Vec<(Vec<String>, String)>) -> Vec<String> {
-    versions.sort_by(|(a, one), (b, two)| compare_groups(b, a).then_with(|| one.cmp(two)));
-    versions.into_iter().map(|(_, text)| text).collect()
+pub(crate) enum VersionOrder {
+    Version(TagVersion),
+    /// The texts that the groups (in parentheses) of the policy's pattern match.
+    Groups(Vec<String>),
+}
+
+impl OrderedVersion {
+    pub(crate) fn parse(policy: &UpdatePolicy, text: &str) -> Result<OrderedVersion, Failure> {
+        let order = match policy {
+            UpdatePolicy::Pattern(pattern) => groups(pattern, text)
+                .map(VersionOrder::Groups)
+                .ok_or_else(|| no_match(text)),
+            _ => TagVersion::parse(text)
+                .map(VersionOrder::Version)
+                .ok_or_else(|| no_number(text)),
+        };
+        Ok(OrderedVersion {
+            text: text.to_owned(),
+            order: order?,
+        })
+    }
+
+    pub(crate) fn compare(&self, other: &OrderedVersion) -> Ordering {
+        match (&self.order, &other.order) {
+            (VersionOrder::Version(one), VersionOrder::Version(other)) => one.order(other),
+            (VersionOrder::Groups(one), VersionOrder::Groups(other)) => compare_groups(one, other),
+            // a policy parses all versions to the same variant
+            _ => Ordering::Equal,
+        }
+    }
+
+    /// The order of a list that begins with the newest version.
+    pub(crate) fn newest_first(&self, other: &OrderedVersion) -> Ordering {
+        other.compare(self).then_with(|| self.text.cmp(&other.text))
+    }
 }
 
 /// The texts that the groups of `pattern` match, an empty text for a group without a match. `None`
 /// if `text` does not match `pattern`.
-pub(crate) fn groups(pattern: &Regex, text: &str) -> Option<Vec<String>> {
+fn groups(pattern: &Regex, text: &str) -> Option<Vec<String>> {
     let captures = pattern.captures(text)?;
     let groups = captures.iter().skip(1);
     Some(

@@ -1,7 +1,7 @@
 //! Version ranges of update policies: `~1.9`, `^2`, `>=1.2 <2`, `1.x`, `*`, and alternatives with
 //! `||`.
 
-use crate::update_policy::{compare_groups, groups, no_match, no_number};
+use crate::update_policy::{OrderedVersion, VersionOrder, compare_groups, no_number};
 use crate::version::{TagVersion, VersionNumber};
 use crate::{Failure, UpdatePolicy};
 use std::cmp::Ordering;
@@ -174,43 +174,7 @@ impl Bound {
 /// How many numbers of a version identify its release line, unless the policy is `patch`.
 const LINE_NUMBERS: usize = 2;
 
-/// A version, parsed for the comparison with other versions by the same policy.
-struct OrderedVersion {
-    text: String,
-    order: VersionOrder,
-}
-
-enum VersionOrder {
-    Version(TagVersion),
-    /// The texts that the groups (in parentheses) of the policy's pattern match.
-    Groups(Vec<String>),
-}
-
 impl OrderedVersion {
-    fn parse(policy: &UpdatePolicy, text: &str) -> Result<OrderedVersion, Failure> {
-        let order = match policy {
-            UpdatePolicy::Pattern(pattern) => groups(pattern, text)
-                .map(VersionOrder::Groups)
-                .ok_or_else(|| no_match(text)),
-            _ => TagVersion::parse(text)
-                .map(VersionOrder::Version)
-                .ok_or_else(|| no_number(text)),
-        };
-        Ok(OrderedVersion {
-            text: text.to_owned(),
-            order: order?,
-        })
-    }
-
-    fn compare(&self, other: &OrderedVersion) -> Ordering {
-        match (&self.order, &other.order) {
-            (VersionOrder::Version(one), VersionOrder::Version(other)) => one.order(other),
-            (VersionOrder::Groups(one), VersionOrder::Groups(other)) => compare_groups(one, other),
-            // a policy parses all versions to the same variant
-            _ => Ordering::Equal,
-        }
-    }
-
     /// Whether both versions belong to the same release line.
     fn is_beside(&self, other: &OrderedVersion, policy: &UpdatePolicy) -> bool {
         match (&self.order, &other.order) {
@@ -248,17 +212,10 @@ impl UpdatePolicy {
         }
         let newest = versions.iter().max_by(|one, other| one.compare(other));
         let newest = newest.ok_or_else(|| no_number(""))?;
-        let allowed: Vec<OrderedVersion> = found
-            .into_iter()
-            .filter_map(|text| OrderedVersion::parse(self, text.as_ref()).ok())
-            .filter(|other| self.allows_beside(newest, other))
-            .collect();
-        versions.extend(
-            allowed
-                .into_iter()
-                .filter(|one| !current.contains(&one.text)),
-        );
-        versions.sort_by(|one, other| other.compare(one).then_with(|| one.text.cmp(&other.text)));
+        let mut allowed = self.ordered(found);
+        allowed.retain(|one| self.allows_beside(newest, one) && !current.contains(&one.text));
+        versions.append(&mut allowed);
+        versions.sort_by(OrderedVersion::newest_first);
         versions.dedup_by(|one, other| one.text == other.text);
         let lines = versions.chunk_by(|one, other| one.is_beside(other, self));
         Ok(lines
@@ -283,18 +240,6 @@ impl UpdatePolicy {
         ordered.is_ok_and(|ordered| {
             ordered.len() > 1 && ordered.is_sorted_by(|one, next| one.compare(next).is_ge())
         })
-    }
-
-    fn allows_beside(&self, newest: &OrderedVersion, other: &OrderedVersion) -> bool {
-        match (&newest.order, &other.order) {
-            (VersionOrder::Version(newest), VersionOrder::Version(other)) => {
-                other.shape() == newest.shape()
-                    && (self.allows_prerelease(newest) || !other.is_prerelease())
-                    && self.allows(newest, other)
-            }
-            // a pattern allows every version that it matches
-            _ => true,
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Selects versions by a rule alone, without a current version: the value of `select` in a
 //! manifest.
 
+use crate::update_policy::{OrderedVersion, whole_pattern};
 use crate::version::{TagVersion, VersionNumber, is_numbers};
 use crate::version_range::TagVersionRange;
 use crate::{Failure, UpdatePolicy};
@@ -47,10 +48,7 @@ impl VersionSelection {
     /// If the expression is not valid.
     pub fn exclude(&mut self, text: &str) -> Result<(), Failure> {
         let exception = if text.starts_with('^') {
-            let whole = Regex::new(&format!("^(?:{text})$")).map_err(|error| {
-                Failure::usage(format!("`{text}` is not a regular expression: {error}"))
-            })?;
-            Exception::Pattern(whole)
+            Exception::Pattern(whole_pattern(text)?)
         } else {
             Exception::Version(text.to_owned())
         };
@@ -74,7 +72,11 @@ impl VersionSelection {
         let found = found.into_iter().filter(|version| !self.excepts(version));
         match &self.policy {
             UpdatePolicy::Range(range) => newest_in(range, found),
-            policy => policy.matching(found),
+            policy => {
+                let mut versions = policy.ordered(found);
+                versions.sort_by(OrderedVersion::newest_first);
+                versions.into_iter().map(|version| version.text).collect()
+            }
         }
     }
 
