@@ -16,7 +16,8 @@ pub struct ProxyRules {
 }
 
 /// A proxy, with its account separate from its URL.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
+#[debug("{url}{}", if self.account.is_some() { " (with an account)" } else { "" })]
 pub struct ProxyUrl {
     /// The URL without userinfo, so that it can be shown.
     pub url: Url,
@@ -38,18 +39,6 @@ pub struct ProxyAccount {
     /// The variable, the key of the site, or the file that contains both.
     pub source: String,
 }
-
-impl fmt::Debug for ProxyUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.url)?;
-        if self.account.is_some() {
-            f.write_str(" (with an account)")?;
-        }
-        Ok(())
-    }
-}
-
-// written by hand, because a derived implementation would print the password
 
 /// The rule that selected a proxy, or a direct connection.
 #[derive(Debug, Clone, Copy)]

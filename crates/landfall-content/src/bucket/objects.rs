@@ -13,7 +13,6 @@ use landfall_http::{BodyFailure, ByteStream, ErrorKind, HttpError, RetryPolicy, 
 use landfall_model::Limits;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, GetResult, ObjectMeta};
-use std::fmt;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
@@ -306,9 +305,11 @@ impl Bucket {
 // An object that is read by ranges, as long as it is not replaced.
 
 /// An object whose size and version were looked up.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct OpenObject {
+    #[debug(skip)]
     bucket: Bucket,
+    #[debug(skip)]
     object: BucketObject,
     url: String,
     version: String,
@@ -366,15 +367,6 @@ impl OpenObject {
     /// The time when the object was written.
     pub fn modified(&self) -> SystemTime {
         self.object.modified
-    }
-}
-
-impl fmt::Debug for OpenObject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenObject")
-            .field("url", &self.url)
-            .field("version", &self.version)
-            .finish_non_exhaustive()
     }
 }
 

@@ -2,6 +2,7 @@
 //! credential helpers that it names.
 
 use super::credential::{Credential, CredentialLookup, RegistrySecret, read_named};
+use super::sessions::api_host;
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -345,11 +346,7 @@ pub fn certs_d(folders: &[PathBuf]) -> BTreeMap<String, TlsProfile> {
             continue;
         };
         let files = sorted(&folder);
-        let host = match name {
-            // connections use the host name of Docker Hub's API
-            "docker.io" => "registry-1.docker.io".to_owned(),
-            name => name.to_ascii_lowercase(),
-        };
+        let host = api_host(name).to_ascii_lowercase();
         let client = with_extension(&files, "cert")
             .next()
             .map(|path| (path.clone(), path.with_extension("key")));

@@ -2,6 +2,7 @@
 
 use super::credential::site_secret;
 use super::keychain::Keychain;
+use super::sessions::api_host;
 use landfall_http::{HostRule, ProxyAccount, ProxyRules, TlsProfile, host_port};
 use landfall_model::config::Site;
 use landfall_model::{Failure, TargetRegistry};
@@ -41,12 +42,9 @@ pub fn host_rules(
                 .mirror
                 .as_deref()
                 .and_then(|mirror| Url::parse(mirror).ok());
-            let real = if host == "docker.io" {
-                "registry-1.docker.io"
-            } else {
-                host
-            };
-            let key = mirror.as_ref().map_or(real.to_owned(), host_port);
+            let key = mirror
+                .as_ref()
+                .map_or_else(|| api_host(host).to_owned(), host_port);
             let rule = rules.entry(key).or_default();
             let ca: Vec<PathBuf> = upstream.ca.iter().map(|path| site.resolve(path)).collect();
             rule.tls.ca.extend(ca);

@@ -423,6 +423,5 @@ impl RegistrySession {
 /// Whether the error means that the registry does not delete any manifest. docker-registry deletes
 /// manifests only if its configuration enables deletion.
 pub fn is_deletion_disabled(error: &HttpError) -> bool {
-    let unsupported = error.codes.iter().any(|error| error.code == "UNSUPPORTED");
-    matches!(error.kind, ErrorKind::Status(405 | 501)) || unsupported
+    matches!(error.kind, ErrorKind::Status(405 | 501)) || error.has_code("UNSUPPORTED")
 }

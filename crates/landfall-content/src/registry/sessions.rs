@@ -253,7 +253,7 @@ impl RegistrySessions {
 }
 
 /// Returns the host of a registry's API. For Docker Hub, it is not the host in image references.
-fn api_host(host: &str) -> &str {
+pub(super) fn api_host(host: &str) -> &str {
     if host == "docker.io" {
         "registry-1.docker.io"
     } else {
