@@ -143,12 +143,6 @@ pub fn is_same_name(one: &str, other: &str) -> bool {
     one == other || reference(one).is_some_and(|one| Some(one) == reference(other))
 }
 
-/// Returns a key of `upstreams`, or the host of a reference, in the form in which they are
-/// compared: in lower case, without the default port, and `docker.io` for each name of Docker Hub.
-pub fn upstream_host(host: &str) -> String {
-    normal_host(host)
-}
-
 /// Whether two hosts of references are the same: https is spoken at port 443 by default.
 pub fn is_same_host(one: &str, other: &str) -> bool {
     without_port(one, "443") == without_port(other, "443")
@@ -173,7 +167,7 @@ pub(crate) fn normal_prefixes(prefix: &str) -> Vec<String> {
     let prefix = prefix.trim_end_matches('/');
     let (first, path) = prefix.split_once('/').unwrap_or((prefix, ""));
     let (host, path) = match (is_host_in_lower_case(first), path) {
-        (true, _) => (normal_host(first), path),
+        (true, _) => (upstream_host(first), path),
         (false, _) if has_host(prefix) => (first.to_owned(), path),
         (false, _) => (HUB.to_owned(), prefix),
     };
@@ -211,7 +205,7 @@ fn normal_forms(text: &str) -> Vec<String> {
         return vec![on_hub(text)];
     }
     let host = if is_host_in_lower_case(first) {
-        normal_host(first)
+        upstream_host(first)
     } else {
         first.to_owned()
     };
@@ -229,9 +223,10 @@ fn normal_forms(text: &str) -> Vec<String> {
     }
 }
 
-/// Returns a host as references name it: in lower case, without the default port, and `docker.io`
-/// for each name of Docker Hub.
-fn normal_host(host: &str) -> String {
+/// Returns a host, such as a key of `upstreams`, as references name it and in the form in which
+/// hosts are compared: in lower case, without the default port, and `docker.io` for each name of
+/// Docker Hub.
+pub fn upstream_host(host: &str) -> String {
     let host = host.to_ascii_lowercase();
     canonical_host(without_port(&host, "443")).to_owned()
 }

@@ -47,7 +47,6 @@ pub struct ManifestDocument {
     /// The minimum age of a new version before `landfall update` uses it, as in `12h`, `7d` or
     /// `2w`. The age counts from the time at which this project first saw the version, or from an
     /// earlier time in a transparency log. An `update` with its own `minAge` overrides it.
-    #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub(super) min_age: Option<MinimumAge>,
     /// Image lists of other tools.

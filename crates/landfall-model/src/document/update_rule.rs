@@ -1,6 +1,6 @@
 //! The value of `update` in a manifest: a policy, or a mapping with a policy and further rules.
 
-use crate::{MinimumAge, parsed_text, text_or_mapping};
+use crate::{MinimumAge, text_or_mapping};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
@@ -30,7 +30,6 @@ struct UpdateRuleFields {
     policy: String,
     /// How long ago this project must have first seen a version, as in `12h`, `7d` or `2w`.
     /// Overrides the manifest's `minAge`.
-    #[serde(default)]
     #[schemars(with = "Option<String>")]
     min_age: Option<MinimumAge>,
     /// The number of versions to keep, for an image, a chart, or a variable with a list of values.
@@ -108,11 +107,7 @@ impl JsonSchema for UpdateRule {
     }
 }
 
-impl<'de> Deserialize<'de> for MinimumAge {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<MinimumAge, D::Error> {
-        parsed_text(deserializer)
-    }
-}
+crate::serde_as_text!(MinimumAge);
 
 /// A rule of `verify:`. An item needs a signature by one of `keys` or by one of `keyless`. The
 /// first rule that matches an item counts.

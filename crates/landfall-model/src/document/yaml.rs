@@ -298,12 +298,6 @@ impl<'de> Visitor<'de> for &mut ValueCounter {
     fn visit_none<E: serde::de::Error>(self) -> Result<(), E> {
         self.take(0)
     }
-    fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_any(self)
-    }
-    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_any(self)
-    }
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         self.take(0)?;
         while items.next_element_seed(&mut *self)?.is_some() {}

@@ -323,23 +323,17 @@ fn primary_status(certificate: &SignedPublicKey, now: u64) -> KeyStatus {
                 .any(|revoker| names_fingerprint(revocation, revoker))
     });
     direct.retain(|one| is_valid(one, now));
+    let is_own = |one: &&Signature| names(one, key) && is_valid(one, now);
     let users = details.users.iter().map(|user| {
-        let own = user.signatures.iter().filter(|one| {
-            names(one, key)
-                && is_valid(one, now)
-                && one.verify_certification(key, Tag::UserId, &user.id).is_ok()
-        });
-        newest(own)
+        let own = user.signatures.iter().filter(is_own);
+        newest(own.filter(|one| one.verify_certification(key, Tag::UserId, &user.id).is_ok()))
     });
     let attributes = details.user_attributes.iter().map(|user| {
-        let own = user.signatures.iter().filter(|one| {
-            names(one, key)
-                && is_valid(one, now)
-                && one
-                    .verify_certification(key, Tag::UserAttribute, &user.attr)
-                    .is_ok()
-        });
-        newest(own)
+        let own = user.signatures.iter().filter(is_own);
+        newest(own.filter(|one| {
+            let checked = one.verify_certification(key, Tag::UserAttribute, &user.attr);
+            checked.is_ok()
+        }))
     });
     let mut users: Vec<&Signature> = users.chain(attributes).flatten().collect();
     let is_unknown = users.is_empty() && direct.is_empty();

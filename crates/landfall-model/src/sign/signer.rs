@@ -56,27 +56,24 @@ impl Signer {
                 None => Err(no_key(key)),
             };
         };
-        match content {
-            PrivateKeyFile::Unlocked(secret) => Ok(Signer {
-                public,
-                method: SigningMethod::PrivateKey(secret),
-            }),
-            PrivateKeyFile::AgentOnly => {
-                let why = format!(
-                    "{key} is of a type, such as RSA, with which landfall signs only through the \
-                     SSH agent; add the key to the agent with `ssh-add {key}` and run this again, \
-                     or use an ed25519 key"
-                );
-                Signer::through_agent(public, agent, key, Some(why))
+        let why = match content {
+            PrivateKeyFile::Unlocked(secret) => {
+                return Ok(Signer {
+                    public,
+                    method: SigningMethod::PrivateKey(secret),
+                });
             }
-            PrivateKeyFile::Encrypted => {
-                let why = format!(
-                    "{key} needs a passphrase, for which landfall does not prompt; add the key to \
-                     the agent with `ssh-add {key}` and run this again"
-                );
-                Signer::through_agent(public, agent, key, Some(why))
-            }
-        }
+            PrivateKeyFile::AgentOnly => format!(
+                "{key} is of a type, such as RSA, with which landfall signs only through the SSH \
+                 agent; add the key to the agent with `ssh-add {key}` and run this again, or use \
+                 an ed25519 key"
+            ),
+            PrivateKeyFile::Encrypted => format!(
+                "{key} needs a passphrase, for which landfall does not prompt; add the key to the \
+                 agent with `ssh-add {key}` and run this again"
+            ),
+        };
+        Signer::through_agent(public, agent, key, Some(why))
     }
 
     /// A signer that uses the agent. `why` replaces the message if the agent does not hold the key.
