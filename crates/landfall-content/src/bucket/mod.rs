@@ -16,6 +16,5 @@ mod protocol_fixes;
 pub use self::cloud_store::{BlockingReader, block_on};
 pub use self::location::BucketLocation;
 pub use self::object_writer::{MAX_OBJECT_SIZE, ObjectWriter, UploadGuard};
-pub use self::objects::{
-    Bucket, BucketObject, ConditionalGet, ObjectVersion, OpenObject, PutCondition, PutOutcome,
-};
+pub use self::objects::{Bucket, BucketObject, ConditionalGet, OpenObject, PutOutcome};
+pub use object_store::{PutMode, UpdateVersion};

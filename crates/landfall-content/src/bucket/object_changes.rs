@@ -1,7 +1,7 @@
 //! Writes and deletes the objects of a folder.
 
 use super::location::BucketProtocol;
-use super::objects::{Bucket, BucketObject, ObjectVersion, PutCondition, PutOutcome};
+use super::objects::{Bucket, BucketObject, PutOutcome};
 use super::protocol_fixes::if_generation;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
@@ -21,24 +21,9 @@ fn is_same_second(one: SystemTime, other: SystemTime) -> bool {
         .is_ok_and(|apart| apart.as_secs() == 0)
 }
 
-fn put_mode(condition: &PutCondition) -> PutMode {
-    match condition {
-        PutCondition::Always => PutMode::Overwrite,
-        PutCondition::IfAbsent => PutMode::Create,
-        // the store reports neither etag nor version, so there is nothing to compare
-        PutCondition::IfSame(ObjectVersion {
-            etag: None,
-            version: None,
-        }) => PutMode::Overwrite,
-        PutCondition::IfSame(ObjectVersion { etag, version }) => PutMode::Update(UpdateVersion {
-            e_tag: etag.clone(),
-            version: version.clone(),
-        }),
-    }
-}
-
 impl Bucket {
-    /// Writes a small object.
+    /// Writes a small object: by [`PutMode::Create`] only if no object has this key, by
+    /// [`PutMode::Update`] only if the object still has this version.
     ///
     /// # Errors
     /// If the request fails for another reason than the condition.
@@ -46,27 +31,29 @@ impl Bucket {
         &self,
         key: &str,
         bytes: Bytes,
-        condition: &PutCondition,
+        mode: &PutMode,
     ) -> Result<PutOutcome, HttpError> {
-        let mode = if self.is_unconditional().load(Ordering::Relaxed) {
-            PutMode::Overwrite
-        } else {
-            put_mode(condition)
+        let is_conditional = match mode {
+            PutMode::Overwrite => false,
+            // the store reports neither etag nor version, so there is nothing to compare
+            PutMode::Update(UpdateVersion {
+                e_tag: None,
+                version: None,
+            }) => false,
+            PutMode::Create | PutMode::Update(_) => {
+                !self.is_unconditional().load(Ordering::Relaxed)
+            }
         };
-        let is_conditional = mode != PutMode::Overwrite;
-        let options = PutOptions {
-            mode,
-            ..PutOptions::default()
-        };
+        let mut options = PutOptions::default();
+        if is_conditional {
+            options.mode = mode.clone();
+        }
         match self
             .cloud()
             .put_opts(&self.path(key), PutPayload::from(bytes.clone()), options)
             .await
         {
-            Ok(put) => Ok(PutOutcome::Written(ObjectVersion {
-                etag: put.e_tag,
-                version: put.version,
-            })),
+            Ok(put) => Ok(PutOutcome::Written(put.into())),
             // without a condition, the same statuses mean another failure
             Err(
                 object_store::Error::AlreadyExists { .. }
@@ -77,7 +64,7 @@ impl Bucket {
                 // older releases of some stores do not implement conditional writes
                 if is_conditional && matches!(error.kind, ErrorKind::Status(501)) {
                     self.is_unconditional().store(true, Ordering::Relaxed);
-                    return Box::pin(self.put(key, bytes, condition)).await;
+                    return Box::pin(self.put(key, bytes, mode)).await;
                 }
                 Err(error)
             }

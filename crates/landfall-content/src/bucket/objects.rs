@@ -12,7 +12,7 @@ use futures_util::{StreamExt, TryStreamExt};
 use landfall_http::{BodyFailure, ByteStream, ErrorKind, HttpError, RetryPolicy, Transport};
 use landfall_model::Limits;
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, GetResult, ObjectMeta};
+use object_store::{GetOptions, GetRange, GetResult, ObjectMeta, UpdateVersion};
 use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
@@ -408,39 +408,21 @@ pub struct BucketObject {
     pub modified: SystemTime,
 }
 
-/// Identifies one write of an object, as far as the store distinguishes writes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ObjectVersion {
-    pub(super) etag: Option<String>,
-    pub(super) version: Option<String>,
-}
-
 impl BucketObject {
-    /// Returns the version for [`PutCondition::IfSame`].
-    pub fn version(&self) -> ObjectVersion {
-        ObjectVersion {
-            etag: self.etag.clone(),
+    /// Returns what identifies this write of the object, as far as the store distinguishes writes.
+    pub fn version(&self) -> UpdateVersion {
+        UpdateVersion {
+            e_tag: self.etag.clone(),
             version: self.version.clone(),
         }
     }
-}
-
-/// The condition under which an object is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PutCondition {
-    /// No condition: an existing object is replaced.
-    Always,
-    /// Only if no object has this key.
-    IfAbsent,
-    /// Only if the object still has this version.
-    IfSame(ObjectVersion),
 }
 
 /// The result of a conditional write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PutOutcome {
     /// The object was written and has this version.
-    Written(ObjectVersion),
+    Written(UpdateVersion),
     /// The condition does not hold.
     Refused,
 }
@@ -460,6 +442,7 @@ pub enum ConditionalGet {
 mod tests {
     use super::super::emulator::Emulator;
     use super::*;
+    use object_store::PutMode;
 
     #[test]
     fn an_object_with_any_name_is_found_under_this_name() {
@@ -481,7 +464,7 @@ mod tests {
             assert_eq!(read, "ontent", "{key}");
             let (bucket, owned) = (bucket.clone(), key.to_owned());
             block_on(async move {
-                let written = bucket.put(&owned, "new".into(), &PutCondition::Always);
+                let written = bucket.put(&owned, "new".into(), &PutMode::Overwrite);
                 written.await.map(drop)
             })
             .unwrap();
@@ -501,7 +484,7 @@ mod tests {
         assert_eq!(part.concat(), b"ontent");
         let mut version = object.version();
         for new in ["first", "second"] {
-            let condition = PutCondition::IfSame(version);
+            let condition = PutMode::Update(version);
             match bucket.put("key", new.into(), &condition).await.unwrap() {
                 PutOutcome::Written(written) => version = written,
                 PutOutcome::Refused => panic!("{new} was refused"),

@@ -3,7 +3,7 @@
 //! progress is in the module of the same name in `landfall-bundle`.
 
 use super::{BucketStore, DiskStore, StoreTimeouts};
-use crate::bucket::PutCondition;
+use crate::bucket::PutMode;
 use crate::bucket::emulator::Emulator;
 use crate::{
     BlobRead, BlobStore, EntryPart, FileStamp, LocalStore, OpenedPart, PartOrigin, PartSource,
@@ -129,7 +129,7 @@ async fn an_upload_to_an_object_store_is_resumed_after_its_parts() {
         .put(
             &format!("uploads/sha256/{hex}"),
             record.into(),
-            &PutCondition::Always,
+            &PutMode::Overwrite,
         )
         .await
         .unwrap();

@@ -150,7 +150,7 @@ impl PresignedUrls for OfferedBlobs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bucket::{PutCondition, block_on};
+    use crate::bucket::{PutMode, block_on};
     use crate::{EntryPart, LockEntry, PartOrigin};
     use landfall_model::Descriptor;
     use landfall_model::report::EntryKind;
@@ -168,7 +168,7 @@ mod tests {
         ] {
             let bucket = bucket.clone();
             let key = digest.layout_path();
-            block_on(async move { bucket.put(&key, bytes.into(), &PutCondition::Always).await })
+            block_on(async move { bucket.put(&key, bytes.into(), &PutMode::Overwrite).await })
                 .unwrap();
         }
         let entry = |digest: &Digest| {

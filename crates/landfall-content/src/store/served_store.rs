@@ -4,7 +4,7 @@
 
 use super::disk_content::io;
 use super::disk_store::DiskStore;
-use crate::bucket::{Bucket, BucketObject, ConditionalGet, PutCondition, PutOutcome};
+use crate::bucket::{Bucket, BucketObject, ConditionalGet, PutMode, PutOutcome};
 use crate::if_exists;
 use bytes::Bytes;
 use landfall_model::{Digest, Failure, Limits};
@@ -188,16 +188,16 @@ impl ServedStore {
             }
             ServedStore::Bucket(bucket) => {
                 // the lock before the pointer, as on disk; equal keys have equal content
-                bucket.put(&key, text.into(), &PutCondition::Always).await?;
+                bucket.put(&key, text.into(), &PutMode::Overwrite).await?;
                 for _ in 0..ATTEMPTS {
                     let before = self.current().await?;
                     let condition = match &before {
-                        None => PutCondition::IfAbsent,
+                        None => PutMode::Create,
                         Some(ReadPointer {
                             object: Some(object),
                             ..
-                        }) => PutCondition::IfSame(object.version()),
-                        Some(_) => PutCondition::Always,
+                        }) => PutMode::Update(object.version()),
+                        Some(_) => PutMode::Overwrite,
                     };
                     let before = before.map(|current| current.pointer);
                     let pointer = next_pointer(&fingerprint, before.as_ref());

@@ -2,7 +2,7 @@
 
 use super::content::BlobSizes;
 use super::{content, gc};
-use crate::bucket::{Bucket, BucketObject, PutCondition, PutOutcome};
+use crate::bucket::{Bucket, BucketObject, PutMode, PutOutcome};
 use crate::verified_writer::BlobHash;
 use crate::{ContentError, WriteError};
 use bytes::Bytes;
@@ -263,12 +263,12 @@ impl BucketStore {
             if self.is_condemned(digest)
                 // an object of another size is damaged, and is replaced
                 || bucket
-                    .put(&key, bytes.clone(), &PutCondition::IfAbsent)
+                    .put(&key, bytes.clone(), &PutMode::Create)
                     .await?
                     == PutOutcome::Refused
                     && bucket.head(&key).await?.map(|object| object.size) != Some(*size)
             {
-                bucket.put(&key, bytes, &PutCondition::Always).await?;
+                bucket.put(&key, bytes, &PutMode::Overwrite).await?;
             }
             Ok(())
         };

@@ -2,7 +2,7 @@
 
 use super::bucket_store;
 use super::bucket_store::{BucketStore, unreadable};
-use crate::bucket::{Bucket, BucketObject, OpenObject, PutCondition, block_on};
+use crate::bucket::{Bucket, BucketObject, OpenObject, PutMode, block_on};
 use crate::{BlobRead, ContentError, FileStamp, VerifiedRead};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
@@ -100,7 +100,7 @@ pub(super) async fn write(
     }
     let (key, compressed) = compress(contents, |digest| bucket_store::named(folder, digest))?;
     // the key is the digest, so an existing object has the same content
-    bucket.put(&key, compressed, &PutCondition::Always).await?;
+    bucket.put(&key, compressed, &PutMode::Overwrite).await?;
     Ok(Some(key))
 }
 
@@ -275,7 +275,7 @@ mod tests {
             let key = bucket_store::named_apart(folder, &Digest::sha256(b"list"));
             let damaged = Bytes::from_static(b"damaged");
             bucket
-                .put(&key, damaged, &PutCondition::Always)
+                .put(&key, damaged, &PutMode::Overwrite)
                 .await
                 .unwrap();
             let error = read_all(&bucket, folder).await.err().unwrap().to_string();

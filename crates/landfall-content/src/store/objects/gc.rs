@@ -10,7 +10,7 @@
 use super::content::{BlobList, BlobSizes};
 use super::upload_record::UploadRecord;
 use super::{bucket_store, content};
-use crate::bucket::{Bucket, BucketObject, PutCondition};
+use crate::bucket::{Bucket, BucketObject, PutMode};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use landfall_http::{ErrorKind, HttpError};
@@ -307,7 +307,7 @@ pub(super) async fn claim(
 ) -> Result<(), HttpError> {
     let key = bucket_store::claim(fingerprint, SystemTime::now());
     // the protocol depends on this order: first the claim, then the markers
-    bucket.put(&key, lock, &PutCondition::Always).await?;
+    bucket.put(&key, lock, &PutMode::Overwrite).await?;
     // measured by the monotonic clock, because the clock of the system may be set meanwhile
     let claimed = Instant::now();
     let mut pause = FIRST_PAUSE;
@@ -368,7 +368,7 @@ impl<'a> DeletionMarker<'a> {
         let (key, compressed) = content::compress(blobs, |digest| {
             bucket_store::named_apart(bucket_store::DELETING, digest)
         })?;
-        bucket.put(&key, compressed, &PutCondition::Always).await?;
+        bucket.put(&key, compressed, &PutMode::Overwrite).await?;
         Ok(DeletionMarker { bucket, key, since })
     }
 

@@ -8,9 +8,7 @@
 
 use super::bucket_store;
 use super::bucket_store::StoreTimeouts;
-use crate::bucket::{
-    Bucket, BucketObject, MAX_OBJECT_SIZE, ObjectVersion, PutCondition, PutOutcome,
-};
+use crate::bucket::{Bucket, BucketObject, MAX_OBJECT_SIZE, PutMode, PutOutcome, UpdateVersion};
 use crate::verified_writer::BlobHash;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -52,7 +50,7 @@ pub(super) struct UploadRecord {
 pub(super) struct OwnUploadRecord {
     pub record: UploadRecord,
     /// The version of the object that this process wrote last.
-    version: ObjectVersion,
+    version: UpdateVersion,
 }
 
 impl OwnUploadRecord {
@@ -121,7 +119,7 @@ impl OwnUploadRecord {
         // the record must change, or other runs would take the upload over
         self.record.beats += 1;
         loop {
-            let same = PutCondition::IfSame(self.version.clone());
+            let same = PutMode::Update(self.version.clone());
             if let PutOutcome::Written(version) =
                 bucket.put(&key, self.record.to_bytes()?, &same).await?
             {
@@ -187,7 +185,7 @@ async fn begin(bucket: &Bucket, blob: &Descriptor) -> Result<Option<OwnUploadRec
         hash: encode_hash_state(&Hasher::new(blob.digest.algorithm())),
     };
     let upload = record.upload.clone();
-    let written = write(bucket, blob, record, &PutCondition::IfAbsent).await;
+    let written = write(bucket, blob, record, &PutMode::Create).await;
     if matches!(written, Ok(Some(_))) {
         return written;
     }
@@ -215,7 +213,7 @@ async fn take_over(
     bucket: &Bucket,
     blob: &Descriptor,
     bytes: &[u8],
-    version: ObjectVersion,
+    version: UpdateVersion,
 ) -> Result<Option<OwnUploadRecord>, HttpError> {
     let record: Option<UploadRecord> = serde_json::from_slice(bytes).ok();
     match record.filter(|record| record.is_resumable(blob)) {
@@ -225,7 +223,7 @@ async fn take_over(
                 beats: record.beats + 1,
                 ..record
             };
-            write(bucket, blob, record, &PutCondition::IfSame(version)).await
+            write(bucket, blob, record, &PutMode::Update(version)).await
         }
         None => {
             abort_recorded(bucket, &bucket_store::upload(&blob.digest), bytes).await?;
@@ -251,7 +249,7 @@ async fn write(
     bucket: &Bucket,
     blob: &Descriptor,
     record: UploadRecord,
-    condition: &PutCondition,
+    condition: &PutMode,
 ) -> Result<Option<OwnUploadRecord>, HttpError> {
     let key = bucket_store::upload(&blob.digest);
     let version = match bucket.put(&key, record.to_bytes()?, condition).await? {
@@ -268,7 +266,7 @@ impl UploadRecord {
         &self,
         bucket: &Bucket,
         key: &str,
-    ) -> Result<Option<ObjectVersion>, HttpError> {
+    ) -> Result<Option<UpdateVersion>, HttpError> {
         let Some((bytes, object)) = bucket.get(key, MAX_RECORD).await? else {
             return Ok(None);
         };
