@@ -152,20 +152,17 @@ impl RegistrySession {
         if is_html(&bytes) {
             return Err(page_error(&url, None, &name, &bytes).into());
         }
-        let digest = match &wanted {
-            Some(wanted) if wanted.matches(&bytes) => {
-                return Ok((
-                    FetchedManifest {
-                        bytes,
-                        content_type,
-                        digest: wanted.clone(),
-                    },
-                    None,
-                ));
-            }
-            _ => Digest::sha256(&bytes),
+        let right = wanted.clone().filter(|wanted| wanted.matches(&bytes));
+        let manifest = FetchedManifest {
+            digest: right.unwrap_or_else(|| Digest::sha256(&bytes)),
+            bytes,
+            content_type,
         };
-        match (Manifest::parse(&bytes, content_type.as_deref()), compressed) {
+        if wanted.as_ref() == Some(&manifest.digest) {
+            return Ok((manifest, None));
+        }
+        let kind = manifest.content_type.as_deref();
+        match (Manifest::parse(&manifest.bytes, kind), compressed) {
             // the digest of a schema 1 manifest covers its payload, but not its signatures, so a
             // mismatch does not mean wrong bytes
             (Err(schema1 @ ManifestError::Schema1), _) => {
@@ -178,17 +175,10 @@ impl RegistrySession {
             _ => {}
         }
         match wanted {
-            None => Ok((
-                FetchedManifest {
-                    bytes,
-                    content_type,
-                    digest,
-                },
-                named,
-            )),
+            None => Ok((manifest, named)),
             Some(wanted) => {
-                let errors = api_errors(&bytes);
-                let body = describe(&errors, &bytes, content_type.as_deref(), None);
+                let errors = api_errors(&manifest.bytes);
+                let body = describe(&errors, &manifest.bytes, kind, None);
                 let words = format!("the response is not {wanted}{body}");
                 Err(BodyFailure::Wrong(
                     HttpError::new(ErrorKind::Invalid, words).at(&url),
@@ -373,7 +363,7 @@ pub(super) fn says_nothing_for_head(status: StatusCode, is_elsewhere: bool) -> b
         || (is_elsewhere && status.is_client_error())
 }
 
-fn accept_manifests(mut request: HttpRequest) -> HttpRequest {
+fn accept_manifests(request: HttpRequest) -> HttpRequest {
     let kinds = [
         media_type::OCI_INDEX,
         media_type::DOCKER_LIST,
@@ -386,8 +376,7 @@ fn accept_manifests(mut request: HttpRequest) -> HttpRequest {
         // without it, a registry may answer 404 for a manifest of a type that is not listed
         "*/*",
     ];
-    request = request.header(ACCEPT, &kinds.join(", "));
-    request
+    request.header(ACCEPT, &kinds.join(", "))
 }
 
 // Deletion of manifests (distribution-spec, "Deleting Manifests").

@@ -6,7 +6,7 @@ use super::keychain::Keychain;
 use super::response::BaseUrl;
 use super::session::RegistrySession;
 use landfall_http::{ErrorKind, HttpError, OnceMap, Transport, host_of, host_port};
-use landfall_model::config::Site;
+use landfall_model::config::{Site, SiteUpstream};
 use landfall_model::{Failure, has_userinfo, locked, upstream_host};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -16,12 +16,11 @@ use url::Url;
 pub struct RegistrySessions {
     transport: Transport,
     keychain: Arc<Keychain>,
+    /// `upstreams` of the site.
+    upstreams: BTreeMap<String, SiteUpstream>,
+    /// The URLs of their mirrors.
     mirrors: BTreeMap<String, Url>,
-    /// The hosts whose mirrors list all tags, not only those that they have cached.
-    whole_lists: BTreeSet<String>,
     plain: Vec<String>,
-    /// The hosts in `upstreams` of the site.
-    in_site: BTreeSet<String>,
     /// The hosts that had a file at a path with `+`, but not at the path with `%2B`.
     plain_plus: Mutex<BTreeSet<String>>,
     /// The open sessions, by host and whether a mirror may be used.
@@ -40,27 +39,19 @@ impl RegistrySessions {
         site: Option<&Site>,
         plain: Vec<String>,
     ) -> Result<RegistrySessions, Failure> {
+        let upstreams = site.map(|site| site.upstreams.clone()).unwrap_or_default();
         let mut mirrors = BTreeMap::new();
-        let mut whole_lists = BTreeSet::new();
-        for (host, upstream) in site.iter().flat_map(|site| &site.upstreams) {
+        for (host, upstream) in &upstreams {
             if let Some(mirror) = &upstream.mirror {
                 mirrors.insert(host.clone(), mirror_url(host, mirror)?);
             }
-            if upstream.lists_all_tags {
-                whole_lists.insert(host.clone());
-            }
         }
-        let in_site = site
-            .iter()
-            .flat_map(|site| site.upstreams.keys().cloned())
-            .collect();
         Ok(RegistrySessions {
             transport,
             keychain,
+            upstreams,
             mirrors,
-            whole_lists,
             plain,
-            in_site,
             plain_plus: Mutex::default(),
             open: OnceMap::default(),
         })
@@ -72,10 +63,9 @@ impl RegistrySessions {
         RegistrySessions {
             transport: self.transport.clone(),
             keychain: Arc::default(),
+            upstreams: self.upstreams.clone(),
             mirrors: self.mirrors.clone(),
-            whole_lists: self.whole_lists.clone(),
             plain: self.plain.clone(),
-            in_site: self.in_site.clone(),
             plain_plus: Mutex::default(),
             open: OnceMap::default(),
         }
@@ -103,7 +93,7 @@ impl RegistrySessions {
 
     /// Whether `upstreams` of the site has this host.
     pub fn is_in_site(&self, host: &str) -> bool {
-        self.in_site.contains(&upstream_host(host))
+        self.upstreams.contains_key(&upstream_host(host))
     }
 
     /// Returns the transport of all sessions.
@@ -160,11 +150,11 @@ impl RegistrySessions {
 
     async fn find_base_url(&self, host: &str, mirrored: bool) -> Result<BaseUrl, HttpError> {
         if let Some(mirror) = self.mirror_of(host).filter(|_| mirrored) {
-            let lists_all_tags = self.whole_lists.contains(&upstream_host(host));
-            let origin = Some(host.to_owned());
+            let upstream = self.upstreams.get(&upstream_host(host));
+            let lists_all_tags = upstream.is_some_and(|upstream| upstream.lists_all_tags);
             return Ok(BaseUrl {
                 url: mirror.clone(),
-                origin,
+                origin: Some(host.to_owned()),
                 // the site states the mirror's scheme, so plain http is the user's decision
                 trusted: true,
                 lists_all_tags,

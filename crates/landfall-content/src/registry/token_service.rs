@@ -225,13 +225,8 @@ impl Auth {
             .await
             .map_err(BodyFailure::reading)?;
         if !status.is_success() {
-            let by_refresh_token = matches!(
-                account,
-                Some(Credential {
-                    secret: RegistrySecret::Identity(_),
-                    ..
-                })
-            );
+            let by_refresh_token = account
+                .is_some_and(|account| matches!(account.secret, RegistrySecret::Identity(_)));
             // a rejected refresh token is answered with 400, not 401
             let said = describe(&api_errors(&body), &body, None, None);
             if by_refresh_token && is_invalid_grant(status, &body) {

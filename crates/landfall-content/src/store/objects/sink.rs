@@ -250,9 +250,10 @@ impl MultipartUpload {
 
     /// Aborts the upload if it cannot be resumed: after wrong bytes, or if it is gone.
     async fn discard_if_unusable(&self, failed: &FailedAttempt) {
-        let is_wrong = matches!(failed.cause, FailureCause::Wrong | FailureCause::WrongOnce);
-        let is_gone = failed.cause == FailureCause::Sink;
-        if is_wrong || is_gone {
+        if matches!(
+            failed.cause,
+            FailureCause::Wrong | FailureCause::WrongOnce | FailureCause::Sink
+        ) {
             let own = self.uploaded.lock().await.own.clone();
             // gc aborts the upload if this fails
             let _ = own.discard(self.store.bucket(), &self.blob).await;
