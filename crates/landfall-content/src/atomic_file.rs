@@ -1,5 +1,4 @@
-//! Files on disk: those that appear under their name only when they are complete, their stamps, and
-//! free space.
+//! Files on disk: those that appear under their name only when they are complete, and free space.
 //!
 //! A complete file gets its name in one of these ways:
 //!
@@ -12,10 +11,9 @@
 //!   several files that belong together.
 
 use landfall_model::human_size;
-pub use landfall_os::sync_folder;
+pub use landfall_os::{FileStamp, sync_folder};
 use landfall_os::{
-    FileFacts, free_space, is_at, is_pipe, is_socket, open_locked, public_temporary_file,
-    set_file_mode,
+    free_space, is_at, is_pipe, is_socket, open_locked, public_temporary_file, set_file_mode,
 };
 use std::fmt;
 use std::fs::{self, File};
@@ -267,49 +265,6 @@ pub struct FileRun {
 /// The runs of a blob in order. Each run is checked before it is returned. An error ends the
 /// iterator.
 pub type FileRuns = Box<dyn Iterator<Item = io::Result<FileRun>> + Send>;
-
-// Detects whether a file has changed since it was hashed.
-
-/// Identifies the content of a file that was hashed. The hash is valid as long as inode,
-/// modification time and size stay the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FileStamp {
-    /// The inode number of the file.
-    pub inode: u64,
-    /// The time of the last modification, in seconds and nanoseconds.
-    pub mtime: (i64, i64),
-    /// The size of the file in bytes.
-    pub size: u64,
-}
-
-impl FileStamp {
-    /// Returns the stamp of an open file.
-    ///
-    /// # Errors
-    /// If the system refuses.
-    pub fn of(file: &File) -> Result<FileStamp> {
-        FileFacts::of(file).map(FileStamp::from)
-    }
-
-    /// Returns the stamp of the file at `path`.
-    ///
-    /// # Errors
-    /// If there is no file, or the system refuses.
-    pub fn at(path: &Path) -> Result<FileStamp> {
-        FileFacts::at(path).map(FileStamp::from)
-    }
-}
-
-impl From<FileFacts> for FileStamp {
-    fn from(facts: FileFacts) -> FileStamp {
-        FileStamp {
-            // a file that was replaced by a rename has another inode, even if its time was set back
-            inode: facts.number,
-            mtime: facts.modified,
-            size: facts.size,
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

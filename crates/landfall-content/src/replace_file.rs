@@ -6,7 +6,7 @@ use super::atomic_file::{
 };
 use landfall_model::document::output_descriptor;
 use landfall_model::report::count_of;
-use landfall_os::{FileFacts, copy_attributes, too_many_links};
+use landfall_os::{copy_attributes, hard_links, too_many_links};
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -54,7 +54,7 @@ pub fn replace_file(
     let mut lost = copy_attributes(&old, file.as_file(), true)?;
     // before the rename: otherwise, a crash could lose both the old and the new content
     file.as_file().sync_all()?;
-    let other_names = FileFacts::of(&old)?.names.saturating_sub(1);
+    let other_names = hard_links(&old)?.saturating_sub(1);
     // Windows does not replace an open file
     drop(old);
     if other_names > 0 {

@@ -13,50 +13,59 @@ pub use std::os::unix::fs::FileExt;
 #[cfg(windows)]
 pub use windows::{FileExt, open_locked, wait_locked};
 
-/// What identifies a file and its content at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileFacts {
-    /// The number of the file on its disk: a file that replaces another one under its name has
-    /// another number.
-    pub number: u64,
+/// Identifies a file and its content at one moment. What is known of the content is valid as long
+/// as inode, modification time and size stay the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileStamp {
+    /// The inode number of the file on its disk. A file that replaces another one under its name
+    /// has another number, even if its time was set back.
+    pub inode: u64,
     /// The time of the last modification, in seconds and nanoseconds.
-    pub modified: (i64, i64),
-    /// The size in bytes.
+    pub mtime: (i64, i64),
+    /// The size of the file in bytes.
     pub size: u64,
-    /// The number of names, that is hard links.
-    pub names: u64,
 }
 
 #[cfg(unix)]
-impl FileFacts {
-    /// Returns the facts of an open file.
+impl FileStamp {
+    /// Returns the stamp of an open file.
     ///
     /// # Errors
     /// If the system refuses.
-    pub fn of(file: &File) -> Result<FileFacts> {
-        file.metadata().map(|metadata| FileFacts::from(&metadata))
+    pub fn of(file: &File) -> Result<FileStamp> {
+        file.metadata().map(|metadata| FileStamp::from(&metadata))
     }
 
-    /// Returns the facts of the file at `path`. Follows symbolic links.
+    /// Returns the stamp of the file at `path`. Follows symbolic links.
     ///
     /// # Errors
     /// If there is no file, or the system refuses.
-    pub fn at(path: &Path) -> Result<FileFacts> {
-        std::fs::metadata(path).map(|metadata| FileFacts::from(&metadata))
+    pub fn at(path: &Path) -> Result<FileStamp> {
+        std::fs::metadata(path).map(|metadata| FileStamp::from(&metadata))
     }
 }
 
 #[cfg(unix)]
-impl From<&Metadata> for FileFacts {
-    fn from(metadata: &Metadata) -> FileFacts {
+impl From<&Metadata> for FileStamp {
+    fn from(metadata: &Metadata) -> FileStamp {
         use std::os::unix::fs::MetadataExt;
-        FileFacts {
-            number: metadata.ino(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        FileStamp {
+            inode: metadata.ino(),
+            mtime: (metadata.mtime(), metadata.mtime_nsec()),
             size: metadata.len(),
-            names: metadata.nlink(),
         }
     }
+}
+
+/// Returns the number of names of an open file, that is hard links.
+///
+/// # Errors
+/// If the system refuses.
+pub fn hard_links(file: &File) -> Result<u64> {
+    #[cfg(unix)]
+    return Ok(std::os::unix::fs::MetadataExt::nlink(&file.metadata()?));
+    #[cfg(windows)]
+    return Ok(winapi_util::file::information(file)?.number_of_links());
 }
 
 /// Whether the open `file` is the one at `path`, and not one that has replaced it.
@@ -64,7 +73,7 @@ impl From<&Metadata> for FileFacts {
 /// # Errors
 /// If there is no file at `path`, or the system refuses.
 pub fn is_at(file: &File, path: &Path) -> Result<bool> {
-    Ok(FileFacts::at(path)?.number == FileFacts::of(file)?.number)
+    Ok(FileStamp::at(path)?.inode == FileStamp::of(file)?.inode)
 }
 
 /// Opens a file for writing and locks it against other processes, which may still read it. Returns
@@ -261,7 +270,7 @@ pub fn too_many_links() -> Error {
 
 #[cfg(windows)]
 mod windows {
-    use super::FileFacts;
+    use super::FileStamp;
     use std::fs::{File, OpenOptions};
     use std::io::{ErrorKind, Result};
     use std::os::windows::fs::{FileExt as Positioned, OpenOptionsExt};
@@ -342,36 +351,35 @@ mod windows {
     /// The flag to open folders too (`FILE_FLAG_BACKUP_SEMANTICS`).
     const ALSO_FOLDERS: u32 = 0x0200_0000;
 
-    impl FileFacts {
-        /// Returns the facts of an open file.
+    impl FileStamp {
+        /// Returns the stamp of an open file.
         ///
         /// # Errors
         /// If the system refuses.
-        pub fn of(file: &File) -> Result<FileFacts> {
+        pub fn of(file: &File) -> Result<FileStamp> {
             let found = winapi_util::file::information(file)?;
             let modified = found.last_write_time().unwrap_or(0).cast_signed();
-            Ok(FileFacts {
-                number: found.file_index(),
-                modified: (
+            Ok(FileStamp {
+                inode: found.file_index(),
+                mtime: (
                     modified.div_euclid(UNITS) - EPOCH,
                     modified.rem_euclid(UNITS) * NANOSECONDS,
                 ),
                 size: found.file_size(),
-                names: found.number_of_links(),
             })
         }
 
-        /// Returns the facts of the file at `path`. Follows symbolic links.
+        /// Returns the stamp of the file at `path`. Follows symbolic links.
         ///
         /// # Errors
         /// If there is no file, or the system refuses.
-        pub fn at(path: &Path) -> Result<FileFacts> {
+        pub fn at(path: &Path) -> Result<FileStamp> {
             let mut options = File::options();
             // no access to the content, so that a lock of another process does not matter
             options
                 .access_mode(READ_ATTRIBUTES)
                 .custom_flags(ALSO_FOLDERS);
-            FileFacts::of(&options.open(path)?)
+            FileStamp::of(&options.open(path)?)
         }
     }
 
