@@ -8,7 +8,7 @@ use landfall_http::{ByteStream, ErrorKind, HttpError};
 use std::ops::Range;
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinHandle;
 
 /// The largest piece of the stream in bytes.
 const PIECE_SIZE: u64 = 256 << 10;
@@ -44,15 +44,8 @@ impl BackgroundTransfer {
     /// A network error, or the error for wrong bytes, becomes `GivenUp`: the transfer has made all
     /// its attempts, so the upload that reads the blob must not add its own.
     pub(super) async fn finish(&mut self) -> Result<(), HttpError> {
-        let failed = match (&mut self.0).await {
-            Ok(Ok(_)) => return Ok(()),
-            Ok(Err(failed)) => failed,
-            Err(error) => {
-                return Err(HttpError::new(
-                    ErrorKind::Local,
-                    JoinError::to_string(&error),
-                ));
-            }
+        let Err(failed) = (&mut self.0).await? else {
+            return Ok(());
         };
         let mut error = *failed.why;
         if matches!(error.kind, ErrorKind::Network | ErrorKind::Invalid) {

@@ -4,7 +4,6 @@
 use super::file::{expect_success, request, send_with_account, status_error};
 use crate::registry::RegistrySessions;
 use crate::{BlobRead, LfsServer, OpenedPart, read_blocking};
-use bytes::Bytes;
 use futures_util::FutureExt;
 use landfall_http::{
     BodyFailure, ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose,
@@ -18,8 +17,8 @@ use reqwest::header::{
 };
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use url::Url;
@@ -225,13 +224,20 @@ async fn verify_one(
     verify: &LfsAction,
 ) -> Result<(), HttpError> {
     let (request, fault) = verify.request(sessions, Method::POST, server).await?;
-    let mut request = request
-        .header(ACCEPT, LFS_MEDIA_TYPE)
-        .header(CONTENT_TYPE, LFS_MEDIA_TYPE);
     let message = json!({"oid": file.digest.hex(), "size": file.size});
-    request.body = RequestBody::Bytes(Bytes::from(message.to_string()));
+    let request = with_message(request, &message);
     let response = send_with_account(sessions, &request, fault.as_ref()).await?;
     expect_created(response, "the check of an upload").await
+}
+
+/// Adds a message to a request of Git LFS.
+fn with_message(request: HttpRequest, message: &Value) -> HttpRequest {
+    HttpRequest {
+        body: RequestBody::Bytes(message.to_string().into()),
+        ..request
+            .header(ACCEPT, LFS_MEDIA_TYPE)
+            .header(CONTENT_TYPE, LFS_MEDIA_TYPE)
+    }
 }
 
 /// Checks that the status is a success: servers answer an upload with 200, 201 or 204, depending on
@@ -384,10 +390,7 @@ async fn send_batch(
         "objects": objects,
         "hash_algo": "sha256",
     });
-    let mut request = request
-        .header(ACCEPT, LFS_MEDIA_TYPE)
-        .header(CONTENT_TYPE, LFS_MEDIA_TYPE);
-    request.body = RequestBody::Bytes(Bytes::from(message.to_string()));
+    let mut request = with_message(request, &message);
     // as by git-lfs: servers send 301 for renamed repositories, and from http to https
     request.keeps_method = true;
     let receive = async || {

@@ -73,14 +73,14 @@ impl Upstreams {
         descriptor: &Descriptor,
         offset: u64,
     ) -> Result<OpenedPart, HttpError> {
-        let local = |error: String| HttpError::new(ErrorKind::Local, error);
         let (folder, content, descriptor) =
             (self.folder.clone(), content.clone(), descriptor.clone());
         let busy = self.sessions.transport().activity().busy();
         let opening = spawn_blocking(move || content.open(&folder, &descriptor));
-        let file = opening.await.map_err(|error| local(error.to_string()))?;
+        let file = opening.await?;
         drop(busy);
-        Ok(file_from(Arc::new(file.map_err(local)?), offset))
+        let file = file.map_err(|error| HttpError::new(ErrorKind::Local, error))?;
+        Ok(file_from(Arc::new(file), offset))
     }
 
     /// Opens a pack of a git repository. The first call for a repository fetches it and writes all

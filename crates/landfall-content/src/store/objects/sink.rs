@@ -154,7 +154,7 @@ impl MultipartUpload {
             }
         }
         while let Some(done) = uploads.join_next().await {
-            part_result(done)?;
+            done.map_err(WriteError::from)??;
         }
         // before the upload is completed, because completion makes the object visible
         hash.check()?;
@@ -199,7 +199,7 @@ impl MultipartUpload {
         if uploads.len() >= CONCURRENT_PARTS
             && let Some(done) = uploads.join_next().await
         {
-            part_result(done)?;
+            done.map_err(WriteError::from)??;
         }
         let this = self.clone();
         uploads.spawn(async move { this.put_part(index, bytes, state).await });
@@ -279,15 +279,6 @@ fn upload_failed(error: HttpError) -> FailedAttempt {
         FailureCause::Final
     };
     FailedAttempt::new(TransferError::destination(error), cause)
-}
-
-/// Returns the result of a task that uploads a part.
-fn part_result(
-    done: Result<Result<(), FailedAttempt>, tokio::task::JoinError>,
-) -> Result<(), FailedAttempt> {
-    done.map_err(|error| {
-        FailedAttempt::from(refused(HttpError::new(ErrorKind::Local, error.to_string())))
-    })?
 }
 
 // The store in an object store as the destination of a pull.
