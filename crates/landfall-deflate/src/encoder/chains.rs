@@ -439,8 +439,12 @@ pub(crate) fn first_bytes_mask(count: usize) -> u64 {
 /// indices.
 #[inline]
 pub(crate) fn match_length(bytes: &[u8], a: usize, b: usize, limit: usize) -> usize {
-    let a = &bytes[a..a + limit];
-    let b = &bytes[b..b + limit];
+    common_length(&bytes[a..a + limit], &bytes[b..b + limit])
+}
+
+/// The number of equal bytes at the beginning of two slices of the same length.
+#[inline]
+pub(crate) fn common_length(a: &[u8], b: &[u8]) -> usize {
     let (a_words, a_rest) = a.as_chunks::<8>();
     let (b_words, b_rest) = b.as_chunks::<8>();
     let mut length = 0;

@@ -23,7 +23,7 @@ mod reader;
 mod writer;
 
 use self::model::{BlockModel, HeaderModel, TokenModel};
-use crate::encoder::chains::boxed_array;
+use crate::encoder::chains::{boxed_array, common_length};
 use crate::inflate::DecodedToken;
 use crate::symbols::{MAX_DISTANCE, MAX_LENGTH, MIN_LENGTH};
 
@@ -370,7 +370,7 @@ impl MatchSearch {
             if tail(earlier, shortest) != end {
                 continue;
             }
-            let length = common_length(earlier, ahead);
+            let length = common_length(&earlier[..ahead.len()], ahead);
             if length >= shortest {
                 best = WindowMatch { length, distance };
                 if length >= usize::from(self.spec.nice_length) || length == longest {
@@ -432,22 +432,4 @@ fn tail(bytes: &[u8], length: usize) -> u32 {
     }
     let word = bytes[length - 4..].first_chunk();
     word.map_or(0, |word| u32::from_le_bytes(*word))
-}
-
-/// The number of equal bytes at the beginning of `earlier` and `ahead`, at most the length of
-/// `ahead`.
-fn common_length(earlier: &[u8], ahead: &[u8]) -> usize {
-    let earlier = &earlier[..ahead.len()];
-    let (ahead_words, _) = ahead.as_chunks::<8>();
-    let (earlier_words, _) = earlier.as_chunks::<8>();
-    let mut length = 0;
-    for (a, b) in ahead_words.iter().zip(earlier_words) {
-        let difference = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
-        if difference != 0 {
-            return length + (difference.trailing_zeros() / 8) as usize;
-        }
-        length += 8;
-    }
-    let rest = ahead[length..].iter().zip(&earlier[length..]);
-    length + rest.take_while(|(a, b)| a == b).count()
 }

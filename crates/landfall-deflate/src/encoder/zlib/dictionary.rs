@@ -1,6 +1,6 @@
 //! The window of zlib and GNU gzip, and the two dictionaries of its positions.
 
-use crate::encoder::chains::{boxed_array, first_bytes_mask};
+use crate::encoder::chains::{boxed_array, first_bytes_mask, load32, load64};
 use crate::symbols::{MAX_LENGTH, MIN_LENGTH};
 
 // The sliding window of zlib and GNU gzip.
@@ -50,17 +50,13 @@ impl WindowBytes {
     /// Four bytes, the first in the lowest bits. `at` is a position plus at most 258.
     #[inline]
     fn word(&self, at: usize) -> u32 {
-        let mut word = [0; 4];
-        word.copy_from_slice(&self.0[at..at + 4]);
-        u32::from_le_bytes(word)
+        load32(self.0.as_slice(), at)
     }
 
     /// Eight bytes, the first in the lowest bits. `at` is a position plus at most 258.
     #[inline]
     fn double_word(&self, at: usize) -> u64 {
-        let mut word = [0; 8];
-        word.copy_from_slice(&self.0[at..at + 8]);
-        u64::from_le_bytes(word)
+        load64(self.0.as_slice(), at)
     }
 
     /// The number of equal bytes at two positions, at most 258.

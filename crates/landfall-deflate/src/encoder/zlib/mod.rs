@@ -275,6 +275,17 @@ const BLOCK_TOKENS: usize = (1 << 15) - 1;
 /// A block may end each time this number of tokens was written.
 const JUDGED_TOKENS: usize = 1 << 12;
 
+/// The levels with which a program that writes gzip only may have written a stream, the likeliest
+/// first.
+fn levels_of_gzip(hints: &StreamHints) -> &'static [u8] {
+    match hints.gzip_extra_flags {
+        Some(2) => &[9],
+        Some(4) => &[1],
+        Some(0) => &[6, 5, 4, 7, 8, 3, 2],
+        _ => &[],
+    }
+}
+
 /// The program `gzip`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, derive_more::Display)]
 #[display("GNU gzip, level {level}")]
@@ -297,13 +308,7 @@ impl GnuGzip {
         if !hints.first_block_tokens.is_none_or(may_end) {
             return Vec::new();
         }
-        let levels: &[u8] = match hints.gzip_extra_flags {
-            Some(2) => &[9],
-            Some(4) => &[1],
-            Some(0) => &[6, 5, 4, 7, 8, 3, 2],
-            _ => &[],
-        };
-        levels
+        levels_of_gzip(hints)
             .iter()
             .filter_map(|level| Self::new(*level))
             .collect()

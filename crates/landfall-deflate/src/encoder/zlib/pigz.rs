@@ -10,7 +10,7 @@
 //! empty stored blocks.
 
 use super::engine::Engine;
-use super::{ZlibDeflate, ZlibDialect, ZlibStrategy, block_tokens_of};
+use super::{ZlibDeflate, ZlibDialect, ZlibStrategy, block_tokens_of, levels_of_gzip};
 use crate::bits::BitWriter;
 use crate::encoder::block::{write_fixed_header, write_stored};
 use crate::encoder::{Encoder, StreamHints};
@@ -74,12 +74,7 @@ impl Pigz {
         {
             return Vec::new();
         }
-        let levels: &[u8] = match hints.gzip_extra_flags {
-            Some(2) => &[9],
-            Some(4) => &[1],
-            Some(0) => &[6, 5, 4, 7, 8, 3, 2],
-            _ => &[],
-        };
+        let levels = levels_of_gzip(hints);
         PigzBlocks::ALL
             .iter()
             .flat_map(|blocks| levels.iter().map(|level| (*level, *blocks)))
