@@ -1,6 +1,7 @@
 //! Names that the format defines: of entries, items, the files of a bundle and its volumes, and
 //! of the bases of a delta.
 
+use landfall_item::lockfile::lost_referrer_name;
 use landfall_model::report::EntryKind;
 use landfall_model::{Digest, Failure, INDEX_FILE, LAYOUT_FILE, parse_size};
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,21 @@ pub struct ItemName {
     pub kind: EntryKind,
     /// The name in the lock.
     pub name: String,
+}
+
+impl ItemName {
+    pub(crate) fn new(kind: EntryKind, name: impl Into<String>) -> ItemName {
+        let name = name.into();
+        ItemName { kind, name }
+    }
+
+    /// The identity of a referrer, or a part of one, of the item `of`.
+    pub(crate) fn of_referrer(of: &str, digest: &Digest) -> ItemName {
+        ItemName::new(
+            EntryKind::Referrer,
+            lost_referrer_name(of, &digest.to_string()),
+        )
+    }
 }
 
 /// An item of the lock that is missing from a bundle, with the reason.

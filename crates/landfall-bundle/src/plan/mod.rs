@@ -11,7 +11,7 @@ use crate::format::stored::{CHUNK, ContentForm, stored_len};
 use crate::recipe::make::RecipeFile;
 use landfall_content::store::LayoutIndex;
 use landfall_content::{BlobRead, ListedAttestations, LockEntry, PartOrigin};
-use landfall_item::lockfile::{Lock, lost_referrer_name};
+use landfall_item::lockfile::Lock;
 use landfall_model::report::{EntryKind, ReportItem, and_more};
 use landfall_model::sign::SignatureTime;
 use landfall_model::{
@@ -137,10 +137,7 @@ impl PackPlan {
                         let absent = absent_of_referrers.keys().cloned().collect();
                         let lost = lost_referrers(&entry, &attestations, absent, blobs);
                         missing.extend(lost.iter().map(|digest| MissingItem {
-                            item: ItemName {
-                                kind: EntryKind::Referrer,
-                                name: lost_referrer_name(&entry.name, &digest.to_string()),
-                            },
+                            item: ItemName::of_referrer(&entry.name, digest),
                             digest: Some(digest.clone()),
                             reason: reason.clone(),
                         }));
@@ -148,12 +145,8 @@ impl PackPlan {
                     continue;
                 }
             };
-            let item = ItemName {
-                kind: entry.kind,
-                name: entry.name,
-            };
             missing.push(MissingItem {
-                item,
+                item: ItemName::new(entry.kind, entry.name),
                 digest: Some(entry.digest),
                 reason,
             });
@@ -179,10 +172,7 @@ impl PackPlan {
         today: jiff::civil::Date,
     ) -> PackPlan {
         missing.extend(lock.unresolved.iter().map(|item| MissingItem {
-            item: ItemName {
-                kind: item.kind,
-                name: item.name.clone(),
-            },
+            item: ItemName::new(item.kind, &item.name),
             digest: None,
             reason: format!("it could not be locked: {}", item.cause),
         }));
@@ -194,10 +184,7 @@ impl PackPlan {
                     !until.is_ok_and(|until| today <= until)
                 })
                 .map(|item| MissingItem {
-                    item: ItemName {
-                        kind: item.kind,
-                        name: item.name.clone(),
-                    },
+                    item: ItemName::new(item.kind, &item.name),
                     digest: None,
                     reason: format!(
                         "its absence was accepted until {} ({})",
@@ -247,12 +234,7 @@ impl PackPlan {
             .map(|entry| entry.item())
             .enumerate()
             .collect();
-        items.retain(|(_, item)| {
-            !without.contains(&ItemName {
-                kind: item.kind,
-                name: item.name.clone(),
-            })
-        });
+        items.retain(|(_, item)| !without.contains(&ItemName::new(item.kind, &item.name)));
         items.sort_by(|(_, a), (_, b)| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
         let mut layout = LayoutIndex::default();
         layout.add(items.iter().map(|(at, _)| lock.entry(*at)));
@@ -387,11 +369,9 @@ impl PackPlan {
     }
 }
 
-fn is_included(entry: &LockEntry, missing: &BTreeSet<ItemName>) -> bool {
-    !missing.contains(&ItemName {
-        kind: entry.kind,
-        name: entry.name.clone(),
-    })
+/// Whether `entry` is not among the items `missing`.
+pub(crate) fn is_included(entry: &LockEntry, missing: &BTreeSet<ItemName>) -> bool {
+    !missing.contains(&ItemName::new(entry.kind, &entry.name))
 }
 
 /// The lock without the referrers among `missing`.

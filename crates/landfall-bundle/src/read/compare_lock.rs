@@ -8,9 +8,9 @@ use crate::error::BundleError;
 use crate::format::damage::Damage;
 use crate::format::names::{CONTENTS, ItemName, LAYOUT, LOCK};
 use crate::plan::delta_base::kept;
-use crate::plan::without_lost_referrers;
+use crate::plan::{is_included, without_lost_referrers};
 use landfall_content::LockEntry;
-use landfall_item::lockfile::{Lock, lost_referrer_name};
+use landfall_item::lockfile::Lock;
 use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Descriptor, Digest, Limits, MediaType};
@@ -79,12 +79,8 @@ pub(super) fn against_lock(bundle: &Bundle) -> Result<Vec<Damage>, BundleError> 
 
 /// The entries of the lock without the items in `without`.
 fn included(lock: &Lock, without: &BTreeSet<ItemName>) -> impl Iterator<Item = LockEntry> {
-    lock.each_entry().filter(|entry| {
-        !without.contains(&ItemName {
-            kind: entry.kind,
-            name: entry.name.clone(),
-        })
-    })
+    lock.each_entry()
+        .filter(|entry| is_included(entry, without))
 }
 
 /// Compares the index's list of missing items with the lock.
@@ -92,19 +88,12 @@ fn bad_partial_list(lock: &Lock, without: &BTreeSet<ItemName>, index_at: u64) ->
     let unresolved: BTreeSet<ItemName> = lock
         .unresolved
         .iter()
-        .map(|item| ItemName {
-            kind: item.kind,
-            name: item.name.clone(),
-        })
+        .map(|item| ItemName::new(item.kind, &item.name))
         .collect();
-    let entries = lock.each_entry().map(|entry| ItemName {
-        kind: entry.kind,
-        name: entry.name,
-    });
-    let accepted = lock.missing.iter().map(|item| ItemName {
-        kind: item.kind,
-        name: item.name.clone(),
-    });
+    let entries = lock.each_entry();
+    let entries = entries.map(|entry| ItemName::new(entry.kind, entry.name));
+    let accepted = lock.missing.iter();
+    let accepted = accepted.map(|item| ItemName::new(item.kind, &item.name));
     let referrers = lock.each_entry().flat_map(referrer_parts);
     let known: BTreeSet<ItemName> = entries
         .chain(referrers)
@@ -140,11 +129,9 @@ fn referrer_parts(entry: LockEntry) -> Vec<ItemName> {
         entry.is_of_referrers(digest)
             || (entry.kind == EntryKind::Image && *digest != entry.top.digest)
     });
-    let names = parts.map(|part| ItemName {
-        kind: EntryKind::Referrer,
-        name: lost_referrer_name(&entry.name, &part.descriptor.digest.to_string()),
-    });
-    names.collect()
+    parts
+        .map(|part| ItemName::of_referrer(&entry.name, &part.descriptor.digest))
+        .collect()
 }
 
 /// All blobs of these entries.
@@ -235,12 +222,9 @@ fn lock_against_manifests(
     let at = contents
         .lock_index()
         .map_or(0, |entry_index| contents.entries[entry_index].offset);
-    let included = lock.items().filter(|item| {
-        !without.contains(&ItemName {
-            kind: item.kind(),
-            name: item.name().into_owned(),
-        })
-    });
+    let included = lock
+        .items()
+        .filter(|item| !without.contains(&ItemName::new(item.kind(), item.name())));
     let damage = included.flat_map(|item| {
         let contradictions = item.contradictions(bundle, SignatureTime::Made).into_iter();
         contradictions.map(move |why| Damage::new(LOCK, at, format!("{}: {why}", item.name())))

@@ -465,13 +465,7 @@ impl OpenBundle {
 /// Removes the items `partial` from `lock`, and lists them as unresolved.
 fn remove_items(lock: &mut Lock, partial: &[ItemName]) {
     let lost: BTreeSet<&ItemName> = partial.iter().collect();
-    lock.retain(|item| {
-        let name = ItemName {
-            kind: item.kind(),
-            name: item.name().into_owned(),
-        };
-        !lost.contains(&name)
-    });
+    lock.retain(|item| !lost.contains(&ItemName::new(item.kind(), item.name())));
     // an item that the lock lists as unresolved or missing keeps the cause that the lock gives
     let unresolved = lock.unresolved.iter();
     let unresolved = unresolved.map(|one| (one.kind, one.name.clone()));
@@ -503,11 +497,10 @@ mod tests {
     #[test]
     fn items_that_a_bundle_lacks_are_removed_in_linear_time() {
         assert_linear(2_000, |count| {
-            let names = (0..count).map(|number| ItemName {
-                kind: EntryKind::File,
-                name: format!("https://h.test/{number}"),
-            });
-            let partial: Vec<ItemName> = names.collect();
+            let names = (0..count).map(|number| format!("https://h.test/{number}"));
+            let partial: Vec<ItemName> = names
+                .map(|name| ItemName::new(EntryKind::File, name))
+                .collect();
             let digest = Digest::sha256(b"x");
             let files = partial.iter();
             let files = files.map(|one| LockedFile::new(one.name.clone(), digest.clone(), 1));

@@ -386,10 +386,7 @@ pub(super) fn lost_items(
     });
     Some(
         affected
-            .map(|item| ItemName {
-                kind: item.kind,
-                name: item.name,
-            })
+            .map(|item| ItemName::new(item.kind, item.name))
             .collect(),
     )
 }

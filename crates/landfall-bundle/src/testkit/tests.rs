@@ -10,7 +10,7 @@ use crate::plan::ContentSource;
 use crate::*;
 use landfall_content::BlobRead;
 use landfall_content::store::LayoutIndex;
-use landfall_model::report::SilentProgress;
+use landfall_model::report::{EntryKind, SilentProgress};
 use landfall_model::{Descriptor, Digest, media_type};
 use landfall_os::FileExt;
 use std::fs;
@@ -123,10 +123,7 @@ fn a_wrong_list_of_missing_items_is_refused() {
     let (memory, lock) = sample();
     let packed = packed();
     packed.reseal(|contents, _| {
-        let item = ItemName {
-            kind: landfall_model::report::EntryKind::File,
-            name: lock.files[0].name.clone(),
-        };
+        let item = ItemName::new(EntryKind::File, &lock.files[0].name);
         contents.partial = vec![item];
     });
     let problems = packed.problems();

@@ -88,10 +88,7 @@ fn bundle_of_many_files() -> (Memory, Packed, Vec<ItemName>) {
         parts.any(|part| digests.contains(&part.descriptor.digest))
     });
     let affected: Vec<ItemName> = affected
-        .map(|item| ItemName {
-            kind: item.kind,
-            name: item.name,
-        })
+        .map(|item| ItemName::new(item.kind, item.name))
         .collect();
     assert!((5..100).contains(&affected.len()), "{}", affected.len());
     (memory, packed, affected)

@@ -119,10 +119,7 @@ fn damage_of_a_recipe_or_its_base_affects_the_items_that_need_it() {
         ..
     } = versions();
     let (packed, _) = pack(&memory, &new, &[&old]);
-    let item = |tag: &str| ItemName {
-        kind: EntryKind::Image,
-        name: format!("h.example/app:{tag}"),
-    };
+    let item = |tag: &str| ItemName::new(EntryKind::Image, format!("h.example/app:{tag}"));
     assert_eq!(affected_items(&packed, &new_recipe(&packed)), [item("2")]);
     // with both versions in one bundle, the layer of the first is the base of the second
     let mut both = old.clone();
