@@ -3,7 +3,6 @@
 //! compared, since other releases may serialize the same lock differently.
 
 use super::Bundle;
-use super::entry_reader::BundleEntryReader;
 use crate::error::BundleError;
 use crate::format::damage::Damage;
 use crate::format::names::{CONTENTS, ItemName, LAYOUT, LOCK};
@@ -17,7 +16,6 @@ use landfall_model::{Descriptor, Digest, Limits, MediaType};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::Read;
-use std::sync::Arc;
 
 /// A blob that the lock requires.
 struct ExpectedBlob {
@@ -204,7 +202,8 @@ fn read_document(bundle: &Bundle, name: &str) -> Option<Value> {
         .position(|entry| entry.name == name)?;
     let limit = Limits::default().contents_bytes as u64;
     let mut bytes = Vec::new();
-    BundleEntryReader::new(Arc::clone(&bundle.0), entry_index, 0)
+    bundle
+        .open_entry(entry_index, 0)
         .take(limit)
         .read_to_end(&mut bytes)
         .ok()?;

@@ -11,7 +11,7 @@ pub(crate) mod volume_reader;
 pub(crate) mod volume_set;
 
 use self::entry_reader::BundleEntryReader;
-use self::index::{BundleIndex, FrameRows, read_footer};
+use self::index::{BundleIndex, FrameRows, read_footer, read_index};
 use self::verified_blob_reader::{VerifiedBlobReader, whole_blob};
 use self::volume_reader::VolumeReader;
 use crate::error::BundleError;
@@ -201,38 +201,28 @@ impl Bundle {
     /// # Errors
     /// If the lock cannot be read, or does not have the fingerprint in the index.
     pub fn lock(&self) -> Result<Lock, BundleError> {
-        let OpenBundle {
-            index: BundleIndex {
-                contents, footer, ..
-            },
-            path,
-            volumes,
-            ..
-        } = &*self.0;
-        let damaged = |damage| BundleError::Damaged {
-            path: path.clone(),
-            damage: vec![volumes.locate(damage)],
-            loss: None,
-        };
-        let entry_index = contents
-            .lock_index()
-            .ok_or_else(|| damaged(Damage::new(CONTENTS, footer.offset, "it has no lock")))?;
-        let entry = &contents.entries[entry_index];
+        let entry_index = self.contents().lock_index().ok_or_else(|| {
+            let offset = self.0.index.footer.offset;
+            self.0
+                .damaged(Damage::new(CONTENTS, offset, "it has no lock"))
+        })?;
+        let entry = self.0.entry(entry_index);
+        let damaged = |why: String| self.0.damaged(Damage::new(&entry.name, entry.offset, why));
         let limit = Limits::default().contents_bytes as u64;
         let mut text = String::new();
-        BundleEntryReader::new(Arc::clone(&self.0), entry_index, 0)
+        self.open_entry(entry_index, 0)
             // a forged index may give the lock any size
             .take(limit)
             .read_to_string(&mut text)
-            .map_err(|error| damaged(Damage::new(&entry.name, entry.offset, error.to_string())))?;
+            .map_err(|error| damaged(error.to_string()))?;
         // the bytes in the bundle are compared, before parsing: a later release may serialize the
         // same lock differently
         if Digest::sha256(text.as_bytes()) != *self.fingerprint() {
             let why = "it is not the lock that the contents index names";
-            return Err(damaged(Damage::new(&entry.name, entry.offset, why)));
+            return Err(damaged(why.into()));
         }
-        Lock::parse(&format!("{}:{}", path.display(), entry.name), &text)
-            .map_err(|error| damaged(Damage::new(&entry.name, entry.offset, error.to_string())))
+        Lock::parse(&format!("{}:{}", self.path().display(), entry.name), &text)
+            .map_err(|error| damaged(error.to_string()))
     }
 
     /// The items that the bundle contains, each with its parts, sorted by kind and name.
@@ -278,34 +268,27 @@ impl Bundle {
             .filter(|_| !self.0.volumes.is_remote())?;
         (self.0.entry(entry_index).form == ContentForm::Stored).then_some(entry_index)
     }
+
+    /// The index of the entry of a blob; fails if the bundle does not contain the blob.
+    fn blob_index(&self, digest: &Digest) -> Result<usize, ContentError> {
+        let found = self.0.entry_index(digest);
+        found.ok_or_else(|| ContentError::missing(digest))
+    }
 }
 
 impl BlobRead for Bundle {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
-        Ok(self
-            .0
-            .entry_index(digest)
-            .map(|entry_index| self.contents().entries[entry_index].size))
+        Ok(self.0.blob_entry(digest).map(|entry| entry.size))
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let entry_index = self
-            .0
-            .entry_index(digest)
-            .ok_or_else(|| ContentError::missing(digest))?;
-        Ok(Box::new(BundleEntryReader::new(
-            Arc::clone(&self.0),
-            entry_index,
-            offset,
-        )))
+        Ok(self.open_entry(self.blob_index(digest)?, offset))
     }
 
     fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
         match self.0.entry_index(digest) {
             // only for stored blobs: a compressed one is decoded, and so verified, frame by frame
-            Some(entry_index)
-                if self.contents().entries[entry_index].form == ContentForm::Stored =>
-            {
+            Some(entry_index) if self.0.entry(entry_index).form == ContentForm::Stored => {
                 Ok(Box::new(whole_blob(Arc::clone(&self.0), entry_index)))
             }
             _ => self.open(digest, 0),
@@ -315,11 +298,7 @@ impl BlobRead for Bundle {
 
 impl VerifiedRead for Bundle {
     fn file_stamps(&self, digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
-        let entry_index = self
-            .0
-            .entry_index(digest)
-            .ok_or_else(|| ContentError::missing(digest))?;
-        let entry = self.0.entry(entry_index);
+        let entry = self.0.entry(self.blob_index(digest)?);
         self.0
             .volumes
             .file_stamps(entry.offset, entry.length)
@@ -339,10 +318,7 @@ impl VerifiedRead for Bundle {
         digest: &Digest,
         offset: u64,
     ) -> Result<Box<dyn Read + Send>, ContentError> {
-        let entry_index = self
-            .0
-            .entry_index(digest)
-            .ok_or_else(|| ContentError::missing(digest))?;
+        let entry_index = self.blob_index(digest)?;
         Ok(match self.0.entry(entry_index).form {
             ContentForm::Stored if !self.0.volumes.is_remote() => Box::new(
                 VerifiedBlobReader::new(Arc::clone(&self.0), entry_index, offset),
@@ -418,6 +394,21 @@ impl OpenBundle {
         }
     }
 
+    /// The failure because of `damage`, whose consequences are not determined.
+    pub fn damaged(&self, damage: Damage) -> BundleError {
+        BundleError::Damaged {
+            path: self.path.clone(),
+            damage: vec![self.volumes.locate(damage)],
+            loss: None,
+        }
+    }
+
+    /// Reads the bytes of the contents index again. Signatures are over these bytes, not over the
+    /// parsed index.
+    pub fn index_bytes(&self) -> Result<Vec<u8>, BundleError> {
+        read_index(&self.volumes, &self.index.footer).map_err(|damage| self.damaged(damage))
+    }
+
     /// The entry with this index.
     pub fn entry(&self, entry_index: usize) -> &TarEntry {
         &self.index.contents.entries[entry_index]
@@ -459,6 +450,12 @@ impl OpenBundle {
             .blobs
             .binary_search_by(|entry_index| entries[*entry_index].digest.cmp(digest));
         found.ok().map(|at| self.blobs[at])
+    }
+
+    /// The entry of a blob.
+    pub fn blob_entry(&self, digest: &Digest) -> Option<&TarEntry> {
+        let entry_index = self.entry_index(digest)?;
+        Some(self.entry(entry_index))
     }
 }
 

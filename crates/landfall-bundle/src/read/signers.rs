@@ -1,7 +1,6 @@
 //! Verifies the signatures of a bundle against the allowed signers.
 
 use super::Bundle;
-use super::index::read_index;
 use crate::error::{BundleError, lines};
 use crate::format::names::NAMESPACE;
 use jiff::Timestamp;
@@ -64,15 +63,7 @@ impl Bundle {
         if self.signatures().is_empty() {
             return Err(self.not_signed().into());
         }
-        // read again, since the signatures are over the bytes in the file, not over the parsed
-        // index
-        let index = read_index(&self.0.volumes, &self.0.index.footer).map_err(|damage| {
-            BundleError::Damaged {
-                path: self.0.path.clone(),
-                damage: vec![self.0.volumes.locate(damage)],
-                loss: None,
-            }
-        })?;
+        let index = self.0.index_bytes()?;
         let mut signers: Vec<BundleSigner> = Vec::new();
         let mut refused: Vec<Failure> = Vec::new();
         for text in self.signatures() {

@@ -10,7 +10,6 @@ use crate::format::names::{
     NAMESPACE, SUMS_NAMESPACE, base_of, checksums_path, signature_path, suffixed,
 };
 use crate::read::Bundle;
-use crate::read::index::read_index;
 use crate::read::volume_reader::VolumeReader;
 use crate::read::volume_set::hash_file;
 use landfall_content::{if_exists, parent_folder, sync_folder};
@@ -52,11 +51,7 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError
     remove_file(&redo).map_err(failed)?;
     let footer = &bundle.0.index.footer;
     let texts = bundle.signatures();
-    let index = read_index(&bundle.0.volumes, footer).map_err(|damage| BundleError::Damaged {
-        path: path.into(),
-        damage: vec![damage],
-        loss: None,
-    })?;
+    let index = bundle.0.index_bytes()?;
     // an invalid signature with this key does not count, and a valid one is added
     let has_signed = texts.iter().any(|text| {
         Signature::parse(text.as_bytes())

@@ -142,11 +142,7 @@ impl BlobRead for StoreFirst<'_> {
         if let Some(size) = self.store.stat(digest)? {
             return Ok(Some(size));
         }
-        let entry = self
-            .bundle
-            .0
-            .entry_index(digest)
-            .map(|entry_index| self.bundle.0.entry(entry_index));
+        let entry = self.bundle.0.blob_entry(digest);
         let there = entry.filter(|entry| self.bundle.is_readable_without(&self.lost, entry));
         Ok(there.map(|entry| entry.size))
     }
