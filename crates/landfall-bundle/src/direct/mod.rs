@@ -143,14 +143,9 @@ fn stored_offsets(plan: &PackPlan, compressed: usize) -> (Vec<u64>, u64) {
     for entry in &plan.entries[..compressed] {
         starts.push(at);
         let size = entry.descriptor.size;
-        let lengths = [header::encoded_len(&entry.name), header::padding(size)];
         // the length of a stored frame depends only on the size of its content, so the content
         // itself is not needed here
-        at += lengths
-            .map(|length| stored_len(length as u64))
-            .iter()
-            .sum::<u64>()
-            + stored_len(size);
+        at += header::frames_around(&entry.name, size) + stored_len(size);
     }
     (starts, at)
 }

@@ -16,15 +16,15 @@ impl ContentsIndex {
     /// Checks everything that needs no frame. The entries must belong to a bundle and be contiguous
     /// in the file. The content of this index must begin at `index_at`, after the frame table.
     pub fn check(&self, index_at: u64) -> Result<(), Damage> {
+        let wrong = |why: &str| Damage::new(CONTENTS, index_at, why);
         let locks = self.locks.iter().map(|lock| lock.name.as_str());
         let mut required = LAYOUT.into_iter().chain([LOCK]);
         let has_required = required.all(|name| self.entries.iter().any(|entry| entry.name == name));
         if !locks.eq([LOCK]) || !has_required {
-            let why = "it lacks entries that every bundle has";
-            return Err(Damage::new(CONTENTS, index_at, why));
+            return Err(wrong("it lacks entries that every bundle has"));
         }
-        check_bases(self).map_err(|why| Damage::new(CONTENTS, index_at, why))?;
-        check_recipes(self).map_err(|why| Damage::new(CONTENTS, index_at, why))?;
+        check_bases(self).map_err(|why| wrong(&why))?;
+        check_recipes(self).map_err(|why| wrong(&why))?;
         let mut seen = HashSet::new();
         let mut end = 0;
         let mut frame = 0;
@@ -60,11 +60,12 @@ impl ContentsIndex {
         } = &self.frames;
         if (*offset, Some(*size)) != (end, frame.checked_mul(ROW as u64)) {
             let why = "the frame table is not after the last entry, or lacks a row for a frame";
-            return Err(Damage::new(CONTENTS, index_at, why));
+            return Err(wrong(why));
         }
-        if hashes.len() as u64 != FrameTable::frame_count(*size) {
-            let why = "it lists too few or too many hashes of the frame table";
-            return Err(Damage::new(CONTENTS, index_at, why));
+        if hashes.len() as u64 != TarEntry::frame_count(*size) {
+            return Err(wrong(
+                "it lists too few or too many hashes of the frame table",
+            ));
         }
         // the index's own header is one stored frame of one tar block
         let next = self
@@ -72,8 +73,7 @@ impl ContentsIndex {
             .end()
             .and_then(|end| end.checked_add(stored_len(header::BLOCK as u64)));
         if next != Some(index_at) {
-            let why = "it does not begin right after the frame table";
-            return Err(Damage::new(CONTENTS, index_at, why));
+            return Err(wrong("it does not begin right after the frame table"));
         }
         Ok(())
     }
@@ -100,16 +100,12 @@ fn is_own_name(name: &str) -> bool {
 impl TarEntry {
     /// Whether the length is possible, given name, size and form.
     fn has_length(&self) -> bool {
-        let overhead = [header::encoded_len(&self.name), header::padding(self.size)];
-        let overhead: u64 = overhead
-            .map(|length| stored_len(length as u64))
-            .iter()
-            .sum();
         // no file is that large, and sums with such a size could overflow
         if self.size > 1 << 60 {
             return false;
         }
-        let content = self.length.checked_sub(overhead);
+        let around = header::frames_around(&self.name, self.size);
+        let content = self.length.checked_sub(around);
         content.is_some_and(|content| match self.form {
             ContentForm::Stored => content == stored_len(self.size),
             ContentForm::Compressed => {

@@ -142,11 +142,6 @@ pub(crate) fn pieces(table: &[u8]) -> impl Iterator<Item = Vec<u8>> {
 }
 
 impl FrameTable {
-    /// The number of frames in the table's entry, if the table has this size.
-    pub fn frame_count(size: u64) -> u64 {
-        1 + size.div_ceil(CHUNK as u64) + u64::from(header::padding(size) > 0)
-    }
-
     /// The frame at `index` of the table's entry: the tar header, a piece of the table, or the
     /// padding.
     pub fn frame(&self, index: usize) -> Option<TableFrame> {
@@ -184,14 +179,14 @@ impl FrameTable {
 
     /// The file offset after the table's entry.
     pub fn end(&self) -> Option<u64> {
-        let padding = stored_len(header::padding(self.size) as u64);
-        let length = stored_len(header::BLOCK as u64) + stored_len(self.size) + padding;
+        let length = header::frames_around(FRAMES, self.size) + stored_len(self.size);
         self.offset.checked_add(length)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::entry::TarEntry;
     use super::super::stored::{BLOCK, stored_len};
     use super::*;
 
@@ -285,7 +280,7 @@ mod tests {
                 size: table.len() as u64,
                 hashes,
             };
-            assert_eq!(frames.len() as u64, FrameTable::frame_count(at.size));
+            assert_eq!(frames.len() as u64, TarEntry::frame_count(at.size));
             let mut end = 77;
             for (index, frame) in frames.iter().enumerate() {
                 let found = at.frame(index).unwrap();

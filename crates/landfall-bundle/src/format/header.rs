@@ -2,6 +2,7 @@
 //! base-256 size from 8 GiB up. Go's archive/tar, GNU tar and Python's tarfile read both
 //! extensions.
 
+use super::stored::stored_len;
 use tar::{EntryType, Header};
 
 /// Size of a tar block in bytes.
@@ -55,6 +56,11 @@ fn pax_path(name: &str) -> String {
     let mut length = rest.len() + rest.len().to_string().len();
     length = rest.len() + length.to_string().len();
     format!("{length}{rest}")
+}
+
+/// The length of the stored frames around the content of an entry: its header and its padding.
+pub fn frames_around(name: &str, size: u64) -> u64 {
+    stored_len(encoded_len(name) as u64) + stored_len(padding(size) as u64)
 }
 
 /// The number of padding bytes after `size` bytes of content.

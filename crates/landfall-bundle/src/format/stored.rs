@@ -115,6 +115,13 @@ pub(super) fn decode(frame: &[u8], size: usize) -> Option<Vec<u8>> {
 pub(crate) trait ReadAt {
     /// Fills `buffer` with the bytes at offset `at`.
     fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()>;
+
+    /// Reads `length` bytes at offset `at`.
+    fn bytes_at(&self, at: u64, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        self.read_exact_at(&mut bytes, at)?;
+        Ok(bytes)
+    }
 }
 
 impl<T: ReadAt> ReadAt for Arc<T> {

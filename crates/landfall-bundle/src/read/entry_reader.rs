@@ -152,13 +152,6 @@ impl SequentialReader {
             response: Mutex::default(),
         }
     }
-
-    /// Reads `length` bytes at offset `at`.
-    pub(super) fn bytes_at(&self, at: u64, length: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; length];
-        self.read_exact_at(&mut bytes, at)?;
-        Ok(bytes)
-    }
 }
 
 impl ReadAt for SequentialReader {

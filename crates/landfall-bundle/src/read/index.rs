@@ -8,7 +8,7 @@ use crate::format::footer::{self, Footer};
 use crate::format::frame::{self, FrameTable, ROW};
 use crate::format::hash::FrameHash;
 use crate::format::names::{CONTENTS, DELTA, FRAMES, RECIPE};
-use crate::format::stored::{CHUNK, ContentForm, stored_len};
+use crate::format::stored::{CHUNK, ContentForm, ReadAt, stored_len};
 use landfall_model::{Failure, Limits, locked};
 use serde::Deserialize;
 use std::collections::VecDeque;
@@ -91,22 +91,20 @@ impl BundleIndex {
 
 /// Reads and verifies the bytes of the contents index.
 pub(crate) fn read_index(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<u8>, Damage> {
+    let damage = |why: &str| Damage::new(CONTENTS, footer.offset, why);
     let limit = max_index_length(volumes.length(), &Limits::default());
     if footer.size > limit || footer.length > limit {
         let why = format!("it is longer than the {limit} bytes that landfall reads");
-        return Err(Damage::new(CONTENTS, footer.offset, why));
+        return Err(damage(&why));
     }
     let frames = volumes.bytes_at(footer.offset, footer.length as usize);
     let frames = frames.map_err(|error| Damage::unread(CONTENTS, footer.offset, &error))?;
     if FrameHash::of(&frames) != footer.frames {
-        let why = "its bytes do not have the hash in the footer";
-        return Err(Damage::new(CONTENTS, footer.offset, why));
+        return Err(damage("its bytes do not have the hash in the footer"));
     }
-    let index =
-        decode(&frames, footer.size).map_err(|why| Damage::new(CONTENTS, footer.offset, why))?;
+    let index = decode(&frames, footer.size).map_err(|why| damage(&why))?;
     if !footer.sha256.matches(&index) {
-        let why = "it does not have the hash in the footer";
-        return Err(Damage::new(CONTENTS, footer.offset, why));
+        return Err(damage("it does not have the hash in the footer"));
     }
     Ok(index)
 }
@@ -132,19 +130,18 @@ fn decode(frames: &[u8], size: u64) -> Result<Vec<u8>, String> {
 fn read_signatures(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<String>, Damage> {
     // cannot underflow: the footer's sum of all lengths was compared with the file
     let at = volumes.length() - footer::LEN as u64 - footer.signed;
+    let damage = |why: &str| Damage::new("signatures", at, why);
     let limit = Limits::default().signatures_bytes;
     if footer.signed > limit {
         let why = format!("they are longer than the {limit} bytes that landfall reads");
-        return Err(Damage::new("signatures", at, why));
+        return Err(damage(&why));
     }
     let frame = volumes.bytes_at(at, footer.signed as usize);
     let frame = frame.map_err(|error| Damage::unread("signatures", at, &error))?;
     if FrameHash::of(&frame) != footer.signatures {
-        let why = "their bytes do not have the hash in the footer";
-        return Err(Damage::new("signatures", at, why));
+        return Err(damage("their bytes do not have the hash in the footer"));
     }
-    footer::parse(&frame)
-        .ok_or_else(|| Damage::new("signatures", at, "they are not a list of signatures"))
+    footer::parse(&frame).ok_or_else(|| damage("they are not a list of signatures"))
 }
 
 /// Parses a contents index, after checking that this release supports its version and features.

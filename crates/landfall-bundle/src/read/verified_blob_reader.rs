@@ -5,7 +5,7 @@
 use super::OpenBundle;
 use super::entry_reader::SequentialReader;
 use crate::format::damage::Damage;
-use crate::format::stored::{BLOCK, CHECKSUM, CHUNK, StoredReader, checksum, stored_len};
+use crate::format::stored::{BLOCK, CHECKSUM, CHUNK, ReadAt, StoredReader, checksum, stored_len};
 use landfall_content::FileRuns;
 use landfall_model::{DigestCheckedReader, Hasher};
 use std::io::{self, Read};

@@ -12,7 +12,7 @@ use crate::format::entry::TarEntry;
 use crate::format::frame::{self, TableFrame};
 use crate::format::header;
 use crate::format::names::{CONTENTS, FRAMES, ItemName};
-use crate::format::stored::stored_len;
+use crate::format::stored::{ReadAt, stored_len};
 use crate::pipeline;
 use landfall_content::{ShardEntry, parent_folder};
 use landfall_model::report::{Progress, shell_word};

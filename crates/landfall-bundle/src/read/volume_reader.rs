@@ -191,13 +191,6 @@ impl VolumeReader {
         self.parts.last().map_or(0, |last| last.start + last.length)
     }
 
-    /// Reads `length` bytes at offset `at`.
-    pub fn bytes_at(&self, at: u64, length: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; length];
-        self.read_exact_at(&mut bytes, at)?;
-        Ok(bytes)
-    }
-
     /// The bytes at offset `at` as a run of their file: `length` bytes, or fewer at the end of the
     /// file.
     pub fn run(&self, at: u64, length: usize) -> io::Result<FileRun> {

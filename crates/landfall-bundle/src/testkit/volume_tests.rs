@@ -2,7 +2,7 @@
 
 use super::sample::{Memory, Packed, packed_from, sample};
 use crate::format::names::{ItemName, volume_path};
-use crate::format::stored::stored_len;
+use crate::format::stored::{ReadAt, stored_len};
 use crate::read::volume_reader::VolumeReader;
 use crate::*;
 use landfall_content::{BlobRead, ContentError};

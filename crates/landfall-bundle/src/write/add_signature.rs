@@ -9,6 +9,7 @@ use crate::format::hash::FrameHash;
 use crate::format::names::{
     NAMESPACE, SUMS_NAMESPACE, base_of, checksums_path, signature_path, suffixed,
 };
+use crate::format::stored::ReadAt;
 use crate::read::Bundle;
 use crate::read::volume_reader::VolumeReader;
 use crate::read::volume_set::hash_file;

@@ -288,7 +288,7 @@ impl IndexBuilder {
             .iter_mut()
             .for_each(|entry| (entry.offset, entry.length) = (u64::MAX, u64::MAX));
         // each hash of the table has 64 digits, quotes and a comma
-        let hashes = FrameTable::frame_count(size).saturating_mul(67);
+        let hashes = TarEntry::frame_count(size).saturating_mul(67);
         let bytes = longest.to_bytes().map_err(BundleError::write(path))?;
         let index = (bytes.len() as u64).saturating_add(hashes);
         let lock = longest
