@@ -25,10 +25,10 @@ use crate::format::{frame, header};
 use crate::plan::{ContentSource, PackPlan, PlannedEntry};
 use crate::read::Bundle;
 use crate::read::verify::verify;
+use crate::write::PackedBundle;
 use crate::write::entry_writer::IndexBuilder;
 use crate::write::publish::{claim, clear_work, publish, room, work_folder};
 use crate::write::volume_writer::VolumeWriter;
-use crate::write::{PackedBundle, sign_index};
 use landfall_content::store::DiskStore;
 use landfall_content::{BlobRead, ContentError, if_exists};
 use landfall_model::report::Progress;
@@ -431,13 +431,6 @@ pub struct UnpublishedBundle {
     entries: u64,
 }
 
-fn missing_content(entry: &PlannedEntry) -> BundleError {
-    BundleError::Content {
-        item: entry.item.clone(),
-        source: ContentError::missing(&entry.descriptor.digest),
-    }
-}
-
 impl DirectBundle {
     /// Writes headers, padding, index and signatures.
     ///
@@ -451,19 +444,16 @@ impl DirectBundle {
         let mut index = IndexBuilder::new(&state.plan, state.options);
         let mut end = 0;
         for (entry_index, planned) in state.plan.entries.iter().enumerate() {
-            let mut frames = match entry_index.checked_sub(state.compressed) {
-                Some(compressed_index) => compressed
-                    .frames
-                    .get(compressed_index)
-                    .cloned()
-                    .ok_or_else(|| missing_content(planned))?,
+            let frames = match entry_index.checked_sub(state.compressed) {
+                Some(compressed_index) => compressed.frames.get(compressed_index).cloned(),
                 // computed content is written now, because nothing arrives for it
-                None if matches!(planned.content, ContentSource::Bytes(_)) => Vec::new(),
-                None => stored
-                    .get(&entry_index)
-                    .cloned()
-                    .ok_or_else(|| missing_content(planned))?,
+                None if matches!(planned.content, ContentSource::Bytes(_)) => Some(Vec::new()),
+                None => stored.get(&entry_index).cloned(),
             };
+            let mut frames = frames.ok_or_else(|| BundleError::Content {
+                item: planned.item.clone(),
+                source: ContentError::missing(&planned.descriptor.digest),
+            })?;
             // compressed entries were written whole, with header and padding
             if entry_index < state.compressed {
                 state.surround(planned, end, &mut frames).map_err(failed)?;
@@ -473,13 +463,7 @@ impl DirectBundle {
         }
         let entries = end;
         let mut out = VolumeWriter::file(state.file.clone(), end, None);
-        let signer = state.signer.as_deref();
-        let digest = index.finish(&mut out, &state.out, |index| {
-            signer
-                .map(|signer| sign_index(signer, index, &state.out))
-                .into_iter()
-                .collect()
-        })?;
+        let digest = index.finish(&mut out, &state.out, state.signer.as_deref())?;
         state
             .file
             // an earlier run that was killed after it wrote its index may have left a longer file,

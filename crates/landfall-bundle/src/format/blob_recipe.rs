@@ -95,18 +95,16 @@ pub(crate) fn entry_name(content: &Digest) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum BlobCoding {
     /// The blob is not compressed: it equals its plain bytes.
-    Plain,
+    Plain = 0,
     /// The blob is a gzip or zlib stream of its plain bytes.
-    Deflate,
+    Deflate = 1,
 }
 
 impl BlobCoding {
     fn from_byte(byte: u8) -> Option<BlobCoding> {
-        match byte {
-            0 => Some(BlobCoding::Plain),
-            1 => Some(BlobCoding::Deflate),
-            _ => None,
-        }
+        [BlobCoding::Plain, BlobCoding::Deflate]
+            .into_iter()
+            .find(|coding| *coding as u8 == byte)
     }
 
     /// The maximum number of plain bytes of a blob of `size` bytes with this coding.
@@ -116,13 +114,6 @@ impl BlobCoding {
             BlobCoding::Deflate => size.saturating_mul(MAX_EXPANSION).max(FREE_PLAIN),
         };
         limit.min(MAX_PLAIN)
-    }
-
-    fn byte(self) -> u8 {
-        match self {
-            BlobCoding::Plain => 0,
-            BlobCoding::Deflate => 1,
-        }
     }
 }
 
@@ -152,8 +143,8 @@ impl RecipeHeader {
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        bytes.extend([VERSION, self.coding.byte(), self.bases.len() as u8]);
-        bytes.extend(self.bases.iter().map(|base| base.byte()));
+        bytes.extend([VERSION, self.coding as u8, self.bases.len() as u8]);
+        bytes.extend(self.bases.iter().map(|base| *base as u8));
         for number in [self.plain].iter().chain(&self.sections) {
             bytes.extend(number.to_le_bytes());
         }

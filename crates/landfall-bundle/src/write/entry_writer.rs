@@ -2,6 +2,7 @@
 //! cores, and writes them in order. `pack` writes all entries this way. In a direct
 //! bundle, only the entries that must be compressed are written this way.
 
+use super::sign_index;
 use super::volume_writer::VolumeWriter;
 use crate::error::BundleError;
 use crate::format::contents::{
@@ -18,6 +19,7 @@ use crate::pipeline;
 use crate::plan::{ContentSource, PackPlan, PlannedEntry};
 use landfall_content::{BlobRead, ContentError};
 use landfall_model::report::Progress;
+use landfall_model::sign::Signer;
 use landfall_model::{Digest, Failure, Hasher, Limits, TransferSide, trim_index};
 use sha2::{Digest as _, Sha256};
 use std::io::{self, Read};
@@ -311,15 +313,16 @@ impl IndexBuilder {
     }
 
     /// Writes the end of the bundle: frame table, contents index, the end of the tar, signatures
-    /// and footer. `sign` creates the signatures over the index. Returns the bundle digest.
+    /// and footer. `signer` signs the index. Returns the bundle digest.
     pub(crate) fn finish(
         self,
         out: &mut VolumeWriter,
         path: &Path,
-        sign: impl FnOnce(&[u8]) -> Result<Vec<String>, BundleError>,
+        signer: Option<&Signer>,
     ) -> Result<Digest, BundleError> {
         let (mut footer, index) = self.seal(out).map_err(BundleError::write(path))?;
-        let signatures = footer::to_frame(&sign(&index)?);
+        let signature = signer.map(|signer| sign_index(signer, &index, path));
+        let signatures = footer::to_frame(signature.transpose()?.as_slice());
         footer.signed = signatures.len() as u64;
         footer.signatures = FrameHash::of(&signatures);
         let tail = [signatures, footer.to_bytes()].concat();

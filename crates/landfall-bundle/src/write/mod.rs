@@ -246,12 +246,7 @@ fn write_all(
         }
         Ok(())
     })?;
-    let digest = index.finish(out, path, |index| {
-        signer
-            .map(|signer| sign_index(signer, index, path))
-            .into_iter()
-            .collect()
-    })?;
+    let digest = index.finish(out, path, signer)?;
     // the items that were not counted, because earlier items need all their blobs as well
     let rest = plan
         .items
@@ -301,6 +296,23 @@ pub struct CompanionFile {
     pub sum: String,
 }
 
+impl CompanionFile {
+    /// The file at `path`. `write` writes it under its temporary name, and returns its SHA-256 in
+    /// hex digits.
+    fn write(
+        path: PathBuf,
+        write: impl FnOnce(&Path) -> io::Result<String>,
+    ) -> io::Result<CompanionFile> {
+        let mut file = CompanionFile {
+            partial: partial_path(&path),
+            path,
+            sum: String::new(),
+        };
+        file.sum = write(&file.partial)?;
+        Ok(file)
+    }
+}
+
 impl Drop for CompanionFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.partial);
@@ -331,30 +343,18 @@ impl Packaging {
             refuse_special(&path)
                 .map_err(|error| tool_error(from, format!("{}: {error}", path.display())))?;
             refuse_foreign(&path, out, || Ok(hash_file(&path)? == hash_file(from)?))?;
-            let partial = partial_path(&path);
-            let mut tool = CompanionFile {
-                partial,
-                path,
-                sum: String::new(),
-            };
-            tool.sum =
-                copy(from, &tool.partial).map_err(|error| tool_error(from, error.to_string()))?;
-            tools.push(tool);
+            let written = CompanionFile::write(path, |partial| copy(from, partial));
+            tools.push(written.map_err(|error| tool_error(from, error))?);
         }
         for (ending, content) in &self.documents {
             let path = out.with_file_name(file_name(out) + ending);
-            refuse_special(&path).map_err(|error| tool_error(&path, error.to_string()))?;
+            refuse_special(&path).map_err(|error| tool_error(&path, error))?;
             refuse_foreign(&path, out, || Ok(fs::read(&path)? == *content))?;
-            let partial = partial_path(&path);
-            let mut tool = CompanionFile {
-                partial,
-                path: path.clone(),
-                sum: String::new(),
-            };
-            let written =
-                write_synced(&tool.partial, content).and_then(|()| hash_file(&tool.partial));
-            tool.sum = written.map_err(|error| tool_error(&path, error.to_string()))?;
-            tools.push(tool);
+            let written = CompanionFile::write(path.clone(), |partial| {
+                write_synced(partial, content)?;
+                hash_file(partial)
+            });
+            tools.push(written.map_err(|error| tool_error(&path, error))?);
         }
         Ok(tools)
     }

@@ -66,7 +66,19 @@ impl<'a> VolumeWriter<'a> {
         end: u64,
         flush: Option<SyncSender<Arc<File>>>,
     ) -> VolumeWriter<'a> {
-        let out = VolumeOutput::File(file);
+        VolumeWriter::whole(VolumeOutput::File(file), end, flush)
+    }
+
+    /// Writes the whole bundle to a stream.
+    pub(crate) fn stream(out: &'a mut (dyn Write + Send)) -> VolumeWriter<'a> {
+        VolumeWriter::whole(VolumeOutput::Stream(out), 0, None)
+    }
+
+    fn whole(
+        out: VolumeOutput<'a>,
+        end: u64,
+        flush: Option<SyncSender<Arc<File>>>,
+    ) -> VolumeWriter<'a> {
         VolumeWriter {
             end,
             out,
@@ -74,20 +86,6 @@ impl<'a> VolumeWriter<'a> {
             flush,
             flushed: end,
             target: VolumeTarget::Whole,
-        }
-    }
-
-    /// Writes the whole bundle to a stream.
-    pub(crate) fn stream(out: &'a mut (dyn Write + Send)) -> VolumeWriter<'a> {
-        let out = VolumeOutput::Stream(out);
-        let target = VolumeTarget::Whole;
-        VolumeWriter {
-            end: 0,
-            out,
-            start: 0,
-            flush: None,
-            flushed: 0,
-            target,
         }
     }
 
