@@ -35,9 +35,7 @@ pub struct RebuiltBlobs {
     /// The maximum number of bytes of rebuilt blobs that are kept. A blob that is being read stays
     /// readable.
     limit: u64,
-    /// For each blob, the index of the chosen recipe among the recipes for that blob; and whether
-    /// nothing was added since the recipes were chosen.
-    choice: Mutex<(HashMap<Digest, usize>, bool)>,
+    choice: Mutex<RecipeChoice>,
     cache: Mutex<RebuiltCache>,
     turns: RebuildTurns,
 }
@@ -48,6 +46,15 @@ pub(super) struct KnownRecipe {
     /// The index of the entry with the recipe.
     entry_index: usize,
     pub(super) recipe: BlobRecipe,
+}
+
+/// The chosen recipes.
+#[derive(Default)]
+struct RecipeChoice {
+    /// For each blob, the index of its recipe among the recipes for that blob.
+    indexes: HashMap<Digest, usize>,
+    /// Whether nothing was added since the recipes were chosen.
+    is_complete: bool,
 }
 
 /// The rebuilt blobs, and the plain bytes of bases. Without those, many small recipes with the same
@@ -142,12 +149,11 @@ impl RebuiltBlobs {
             return Ok(None);
         };
         let mut choice = locked(&self.choice);
-        let (chosen, is_complete) = &mut *choice;
-        if !*is_complete {
-            self.choose(chosen)?;
-            *is_complete = true;
+        if !choice.is_complete {
+            self.choose(&mut choice.indexes)?;
+            choice.is_complete = true;
         }
-        Ok(chosen.get(digest).map(|number| &recipes[*number]))
+        Ok(choice.indexes.get(digest).map(|index| &recipes[*index]))
     }
 
     /// Chooses for each blob a recipe whose bases are available: as content, or from a recipe that
@@ -429,7 +435,7 @@ impl BaseWriter<'_> {
     pub fn finish(self) -> io::Result<()> {
         let file = Arc::new(self.out.finish_blob(&self.blob)?.finish()?);
         locked(&self.blobs.added).insert(self.blob.digest, file);
-        locked(&self.blobs.choice).1 = false;
+        locked(&self.blobs.choice).is_complete = false;
         Ok(())
     }
 }
