@@ -2,10 +2,10 @@
 //! describes it byte by byte.
 //!
 //! From the inside out: [`stored`] (raw blocks, from content or from a stream), [`frame`] (zstd
-//! frames, and the table with the hash of each), [`header`] (tar headers), [`content_form`] (stored
-//! or compressed), [`entry`] (one entry of the tar), [`contents`] (the contents index, how a frame
-//! is built, and its [`check`]), [`blob_recipe`] (recipes in place of blobs), [`footer`] (the bytes
-//! after the tar: signatures and footer), and [`names`] (of the files of a bundle and its bases).
+//! frames, and the table with the [`hash`] of each), [`header`] (tar headers), [`entry`] (one entry
+//! of the tar), [`contents`] (the contents index, how a frame is built, and its [`check`]),
+//! [`blob_recipe`] (recipes in place of blobs), [`footer`] (the bytes after the tar: signatures and
+//! footer), [`names`] (of the files of a bundle and its bases), and [`damage`] (as checks find it).
 
 pub(crate) mod blob_recipe;
 mod check;

@@ -6,15 +6,11 @@
 //! result must have the digest that the lock names, because recipes are not trusted.
 //!
 //! 1. `plain_file`: the plain bytes of a blob in a temporary file;
-//! 2. `plain_blobs`: decodes blobs;
-//! 3. `predecessors`: the blobs that a new blob probably resembles;
-//! 4. `make`: makes the recipe of a blob, and proves it by rebuilding the blob;
-//! 5. `planner`: chooses the bases of each blob;
-//! 6. `plan`: replaces blobs of a plan by recipes, or estimates the savings;
-//! 7. `rebuild`: rebuilds a blob from its recipe and its bases;
-//! 8. [`RebuiltBlobs`]: content with all blobs that can be rebuilt from it; [`RecipeBlobs`]: only
-//!    the rebuilt blobs;
-//! 9. `missing_bases`: the blobs that must be downloaded before a blob can be rebuilt.
+//! 2. `make`: makes the recipe of a blob, and proves it by rebuilding the blob from its bases;
+//! 3. `planner`: chooses as bases blobs that a new blob probably resembles, and replaces blobs of a
+//!    plan by recipes, or estimates the savings;
+//! 4. [`RebuiltBlobs`]: content with all blobs that can be rebuilt from it, and the blobs that must
+//!    be downloaded before; [`RecipeBlobs`]: only the rebuilt blobs.
 
 pub(crate) mod make;
 mod plain_file;
