@@ -153,7 +153,7 @@ fn an_unchanged_image_costs_one_head_one_tag_list_and_one_referrers_list() {
             )["items"][0]
                 .clone()
         };
-        // this run uploads to the target itself, because a front forwards no request bodies
+        // this run uploads to the target itself
         place.json(
             0,
             &[

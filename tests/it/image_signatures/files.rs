@@ -240,7 +240,7 @@ fn a_signature_and_certificate_without_a_log_entry_are_looked_up_in_the_log() {
     let search = LogSearch::new();
     let root = sigstore
         .trusted_root()
-        .replace("https://rekor.test", &search.url);
+        .replace("https://rekor.test", &search.url());
     place.write("root.json", root);
     let signer = sigstore.signer(ISSUER, IDENTITY);
     let signature = signer.file_signature(CONTENT);
@@ -261,9 +261,9 @@ fn a_signature_and_certificate_without_a_log_entry_are_looked_up_in_the_log() {
     );
     assert!(locked.contains("  verified: {by: keyless, "), "{locked}");
     // the log is queried once: then the entry is in the lock
-    let before = *search.requests.lock().unwrap();
+    let before = search.count();
     place.json(0, &["lock", "-f", "landfall.yaml", "--check"]);
-    assert_eq!(*search.requests.lock().unwrap(), before);
+    assert_eq!(search.count(), before);
     place.ok(&["pull", "--store", "store"]);
     place.ok(&["pack", "--store", "store", "-o", "b.tar.zst"]);
     let site = format!(

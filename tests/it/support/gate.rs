@@ -1,10 +1,8 @@
 //! A token gate in front of a registry: it forwards requests with a valid Bearer token of its realm
 //! and refuses all other requests (distribution, `docs/spec/auth/token.md`).
 
-use super::http;
+use super::reverse_proxy::{ProxyAction, RecordedRequest, ReverseProxy};
 use base64::Engine as _;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 /// The requests that the gate received.
@@ -19,7 +17,7 @@ pub struct Seen {
 /// A gate that runs until the process ends.
 pub struct Gate {
     pub address: String,
-    seen: Arc<Mutex<Seen>>,
+    rules: Arc<Rules>,
 }
 
 impl Gate {
@@ -27,82 +25,44 @@ impl Gate {
     /// this account gets tokens; otherwise every client gets them. A token is valid for `uses`
     /// requests.
     pub fn new(behind: &str, account: Option<&str>, uses: usize) -> Gate {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        let seen: Arc<Mutex<Seen>> = Arc::default();
         let rules = Arc::new(Rules {
-            address: address.clone(),
-            behind: behind.into(),
             account: account.map(str::to_owned),
             uses,
-            seen: seen.clone(),
+            seen: Mutex::default(),
             given: Mutex::default(),
         });
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let rules = rules.clone();
-                std::thread::spawn(move || rules.answer(stream));
-            }
-        });
-        Gate { address, seen }
+        let own = rules.clone();
+        let proxy = ReverseProxy::new(behind, move |request| own.answer(request));
+        Gate {
+            address: proxy.address,
+            rules,
+        }
     }
 
     pub fn seen(&self) -> Seen {
-        self.seen.lock().unwrap().clone()
+        self.rules.seen.lock().unwrap().clone()
     }
 }
 
 struct Rules {
-    address: String,
-    behind: String,
     account: Option<String>,
     uses: usize,
-    seen: Arc<Mutex<Seen>>,
+    seen: Mutex<Seen>,
     /// The scopes and remaining uses of each token, by its number.
     given: Mutex<Vec<(String, usize)>>,
 }
 
 impl Rules {
-    fn answer(&self, stream: TcpStream) {
-        let mut reader = BufReader::new(stream.try_clone().unwrap());
-        let mut head = String::new();
-        let mut line = String::new();
-        while reader.read_line(&mut line).unwrap_or(0) > 2 {
-            head.push_str(&line);
-            line.clear();
+    fn answer(&self, request: &RecordedRequest) -> ProxyAction {
+        let authorization = request.header("authorization");
+        match request.target.split_once('?') {
+            Some(("/token", query)) => self.token(query, authorization),
+            _ if self.passes(&request.target, authorization) => ProxyAction::Pass,
+            _ => self.refuse(request),
         }
-        let mut lines = head.lines();
-        let mut first = lines.next().unwrap_or("").split(' ');
-        let method = first.next().unwrap_or("").to_owned();
-        let target = first.next().unwrap_or("").to_owned();
-        let headers: Vec<(String, String)> = lines
-            .filter_map(|line| line.split_once(": "))
-            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
-            .collect();
-        let header = |name: &str| {
-            headers
-                .iter()
-                .find(|(n, _)| n == name)
-                .map(|(_, value)| value.as_str())
-        };
-        let length = header("content-length")
-            .and_then(|length| length.parse().ok())
-            .unwrap_or(0);
-        let mut body = Vec::new();
-        let _ = reader.take(length).read_to_end(&mut body);
-        let answer = match target.split_once('?') {
-            Some(("/token", query)) => self.token(query, header("authorization")),
-            _ if self.passes(&target, header("authorization")) => {
-                self.forward(&method, &target, &headers, &body)
-            }
-            _ => self.refuse(&target),
-        };
-        let mut stream = stream;
-        let _ = stream.write_all(&answer);
-        let _ = stream.shutdown(Shutdown::Write);
     }
 
-    fn token(&self, query: &str, authorization: Option<&str>) -> Vec<u8> {
+    fn token(&self, query: &str, authorization: Option<&str>) -> ProxyAction {
         let pairs: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes())
             .into_owned()
             .collect();
@@ -130,8 +90,7 @@ impl Rules {
             .tokens
             .push(format!("{user} {}", scopes.join(" ")));
         if self.account.is_some() && self.account != who {
-            return b"HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-                .to_vec();
+            return ProxyAction::status(401);
         }
         let mut given = self.given.lock().unwrap();
         given.push((scopes.join(" "), self.uses));
@@ -139,11 +98,7 @@ impl Rules {
             r#"{{"access_token":"t{}","expires_in":300}}"#,
             given.len() - 1
         );
-        let head = format!(
-            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        );
-        (head + &body).into_bytes()
+        ProxyAction::Answer(200, Vec::new(), body)
     }
 
     fn passes(&self, target: &str, authorization: Option<&str>) -> bool {
@@ -164,61 +119,19 @@ impl Rules {
         good
     }
 
-    fn refuse(&self, target: &str) -> Vec<u8> {
-        // the ClientHello of a probe is not a request
-        if target.starts_with('/') {
-            self.seen.lock().unwrap().refused += 1;
-        }
-        let repository = target.trim_start_matches("/v2/");
+    fn refuse(&self, request: &RecordedRequest) -> ProxyAction {
+        self.seen.lock().unwrap().refused += 1;
+        let repository = request.target.trim_start_matches("/v2/");
         let end = ["/manifests/", "/blobs/", "/tags/"]
             .iter()
             .filter_map(|word| repository.find(word))
             .min();
         let repository = &repository[..end.unwrap_or(repository.len())];
+        let host = request.header("host").unwrap_or_default();
         let challenge = format!(
-            "Bearer realm=\"http://{}/token\",service=\"gate\",scope=\"repository:{repository}:pull\"",
-            self.address
+            "Bearer realm=\"http://{host}/token\",service=\"gate\",scope=\"repository:{repository}:pull\""
         );
-        format!(
-            "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: {challenge}\r\nConnection: close\r\n\
-             Content-Length: 0\r\n\r\n"
-        )
-        .into_bytes()
-    }
-
-    fn forward(
-        &self,
-        method: &str,
-        target: &str,
-        headers: &[(String, String)],
-        body: &[u8],
-    ) -> Vec<u8> {
-        let kept: Vec<(&str, &str)> = headers
-            .iter()
-            .filter(|(name, _)| ["accept", "content-type", "range"].contains(&name.as_str()))
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect();
-        let answer = http::request(method, &self.behind, target, &kept, body);
-        let mut head = format!("HTTP/1.1 {} X\r\nConnection: close\r\n", answer.status);
-        for (name, value) in &answer.headers {
-            let name = name.to_ascii_lowercase();
-            match name.as_str() {
-                "connection" | "transfer-encoding" => {}
-                "content-length" if method != "HEAD" => {}
-                "location" => {
-                    head += &format!(
-                        "Location: {}\r\n",
-                        value.replace(&self.behind, &self.address)
-                    );
-                }
-                _ => head += &format!("{name}: {value}\r\n"),
-            }
-        }
-        if method != "HEAD" {
-            head += &format!("Content-Length: {}\r\n", answer.body.len());
-        }
-        let mut bytes = (head + "\r\n").into_bytes();
-        bytes.extend(answer.body);
-        bytes
+        let headers = vec![("WWW-Authenticate".to_owned(), challenge)];
+        ProxyAction::Answer(401, headers, String::new())
     }
 }

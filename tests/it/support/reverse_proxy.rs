@@ -104,6 +104,11 @@ impl ReverseProxy {
         self.requests.lock().unwrap().clone()
     }
 
+    /// The requests since the last call, without bodies.
+    pub fn take_requests(&self) -> Vec<RecordedRequest> {
+        std::mem::take(&mut *self.requests.lock().unwrap())
+    }
+
     /// How many requests with this method have this text in their target.
     pub fn count(&self, method: &str, part: &str) -> usize {
         self.requests()
@@ -122,6 +127,9 @@ fn answer(
 ) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let Some(mut request) = read_head(&mut reader) else {
+        // the ClientHello of a probe is not a request; servers of plain http answer it like this
+        let bad = "HTTP/1.1 400 X\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+        let _ = stream.write_all(bad.as_bytes());
         return;
     };
     log.lock().unwrap().push(request.clone());

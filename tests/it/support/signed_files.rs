@@ -1,6 +1,7 @@
 //! Signatures of files as `cosign sign-blob` writes them, and a stand-in for the search of Rekor.
 
 use super::images::hex;
+use super::reverse_proxy::{ProxyAction, ReverseProxy};
 use super::sigstore::{
     BUNDLE, ImageSigner, SIGNED_AT, Sigstore, Tampering, base64, hashedrekord, pem, raw_sha256,
 };
@@ -8,8 +9,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::SigningKey;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 impl ImageSigner {
@@ -75,31 +74,46 @@ impl Sigstore {
     }
 }
 
+/// Where Rekor answers searches.
+const SEARCH: &str = "/api/v1/log/entries/retrieve";
+
 /// A stand-in for Rekor's search for entries. It runs until the process ends.
 pub struct LogSearch {
-    pub url: String,
+    server: ReverseProxy,
     entries: Arc<Mutex<Vec<(String, Value)>>>,
-    pub requests: Arc<Mutex<usize>>,
 }
 
 impl LogSearch {
     pub fn new() -> LogSearch {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let search = LogSearch {
-            url,
-            entries: Arc::default(),
-            requests: Arc::default(),
-        };
-        let entries = search.entries.clone();
-        let requests = search.requests.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let entries = entries.lock().unwrap().clone();
-                answer(stream, &entries, &requests);
+        let entries: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
+        let known = entries.clone();
+        let server = ReverseProxy::new("", move |request| {
+            if !request.is("POST", SEARCH) {
+                return ProxyAction::status(404);
             }
+            let known = known.clone();
+            ProxyAction::Read(Box::new(move |request| {
+                let asked: Value = serde_json::from_slice(&request.body).unwrap();
+                let asked = asked["entries"][0].to_string();
+                let known = known.lock().unwrap();
+                let found = known.iter().filter(|(body, _)| *body == asked);
+                let found: Vec<Value> = found
+                    .map(|(_, entry)| json!({"24296fb24b8ad77a": entry}))
+                    .collect();
+                let headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
+                ProxyAction::Answer(200, headers, Value::from(found).to_string())
+            }))
         });
-        search
+        LogSearch { server, entries }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.server.address)
+    }
+
+    /// The number of searches.
+    pub fn count(&self) -> usize {
+        self.server.count("POST", SEARCH)
     }
 
     /// Adds the entry of a signature to the log.
@@ -108,43 +122,6 @@ impl LogSearch {
         let entry = log.found_entry(&body);
         self.entries.lock().unwrap().push((body, entry));
     }
-}
-
-/// Answers one request, and closes the connection.
-fn answer(mut stream: TcpStream, entries: &[(String, Value)], requests: &Mutex<usize>) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut head = Vec::new();
-    let mut line = String::new();
-    let mut length = 0;
-    while reader.read_line(&mut line).unwrap_or(0) > 2 {
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        head.push(std::mem::take(&mut line));
-    }
-    let mut body = vec![0; length];
-    let is_search = head
-        .first()
-        .is_some_and(|line| line.starts_with("POST /api/v1/log/entries/retrieve "));
-    let (status, text) = if is_search && reader.read_exact(&mut body).is_ok() {
-        *requests.lock().unwrap() += 1;
-        let asked: Value = serde_json::from_slice(&body).unwrap();
-        let asked = asked["entries"][0].to_string();
-        let found = entries.iter().filter(|(body, _)| *body == asked);
-        let found: Vec<Value> = found
-            .map(|(_, entry)| json!({"24296fb24b8ad77a": entry}))
-            .collect();
-        ("200 OK", Value::from(found).to_string())
-    } else {
-        // also for the ClientHello of a probe, which is not an HTTP request
-        ("404 Not Found", String::new())
-    };
-    let head = format!(
-        "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\n\r\n{text}",
-        text.len()
-    );
-    let _ = stream.write_all(head.as_bytes());
 }
 
 /// Decodes `text` from base64.
