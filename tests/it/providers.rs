@@ -1,13 +1,11 @@
 //! Providers of OpenTofu and Terraform: locked from a registry, carried, served as a mirror, and
 //! installed by the real programs.
 
-use crate::support::peers::{Server, file_server, nginx_command, own_registry};
+use crate::support::peers::{Server, file_server, nginx_with_tls, own_registry};
 use crate::support::pki::Authority;
 use crate::support::providers::{ProviderFiles, lock_file, package, zh};
 use crate::support::unchecked::pack_unchecked;
-use crate::support::{
-    Guard, Place, free_port, http, landfall_serve, need, run, skip, test_name, which,
-};
+use crate::support::{Place, free_port, http, landfall_serve, need, run, skip, test_name, which};
 use landfall_item::zip_package;
 use serde_json::{Value, json};
 use std::process::Command;
@@ -529,23 +527,9 @@ fn a_registry_at_loopback_is_reached_over_tls() {
     files.publish("1.0.0", &["linux_amd64"]);
     let place = Place::new();
     let authority = Authority::new(&place, "ca");
-    let (certificate, key) = authority.issue(&place, &["127.0.0.1"]);
     let address = format!("127.0.0.1:{}", free_port());
-    let directives = format!(
-        "ssl_certificate {}; ssl_certificate_key {}; root {};",
-        certificate.display(),
-        key.display(),
-        files.root().display()
-    );
-    let nginx = Place::new();
-    let mut guard = Guard::start(nginx_command(
-        &nginx,
-        &directives,
-        &format!("{address} ssl"),
-    ));
-    guard.wait_until("nginx answers", || {
-        std::net::TcpStream::connect(&address).is_ok()
-    });
+    let root = format!("root {};", files.root().display());
+    let _nginx = nginx_with_tls(&authority, &address, &root);
     let ca = authority.pem.display();
     place.write(
         "site.yaml",

@@ -3,10 +3,10 @@
 
 use crate::support::gate::Gate;
 use crate::support::http;
-use crate::support::peers::{Server, docker_registry, docker_registry_with, nginx_command};
+use crate::support::peers::{Server, docker_registry, docker_registry_with, nginx_with_tls};
 use crate::support::pki::Authority;
 use crate::support::tokens::Tokens;
-use crate::support::{Guard, Images, Place, free_port, need, skopeo};
+use crate::support::{Images, Place, free_port, need, skopeo};
 use base64::Engine as _;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
@@ -383,24 +383,13 @@ fn docker_registry_with_a_token_server_can_be_used() {
         tokens.certificate.display()
     ));
     let authority = Authority::new(&place, "ca");
-    let (certificate, key) = authority.issue(&place, &["127.0.0.1"]);
     let directives = format!(
-        "ssl_certificate {}; ssl_certificate_key {}; client_max_body_size 0;\n\
+        "client_max_body_size 0;\n\
          location /v2/ {{ proxy_pass http://{}; proxy_set_header Host $http_host; proxy_set_header X-Forwarded-Proto https; }}\n\
          location /token {{ proxy_pass http://{}; }}",
-        certificate.display(),
-        key.display(),
-        registry.address,
-        tokens.address
+        registry.address, tokens.address
     );
-    let mut nginx = Guard::start(nginx_command(
-        &place,
-        &directives,
-        &format!("{address} ssl"),
-    ));
-    nginx.wait_until("nginx answers", || {
-        std::net::TcpStream::connect(&address).is_ok()
-    });
+    let _nginx = nginx_with_tls(&authority, &address, &directives);
     place.write(
         "site.yaml",
         format!(

@@ -1,7 +1,7 @@
 //! Trust: a docker-registry whose certificate is trusted only if a setting names its authority;
 //! client certificates; `skipVerify`.
 
-use crate::support::peers::{Server, docker_registry, docker_registry_config, nginx_command};
+use crate::support::peers::{Server, docker_registry, docker_registry_config, nginx_with_tls};
 use crate::support::pki::Authority;
 use crate::support::process::Guard;
 use crate::support::{Images, Place, free_port, need, run};
@@ -319,22 +319,12 @@ fn a_redirect_to_http_of_the_same_server_stays_on_https() {
     }
     let place = Place::new();
     let authority = Authority::new(&place, "Throw-away CA");
-    let (certificate, key) = authority.issue(&place, &["127.0.0.1"]);
     let address = format!("127.0.0.1:{}", free_port());
-    let directives = format!(
-        "ssl_certificate '{}'; ssl_certificate_key '{}'; default_type text/plain;\n\
-         location = /old {{ return 301 http://$http_host/new; }}\n\
-         location = /new {{ return 200 content; }}\n\
-         location = /plain {{ return 301 http://$http_host/plain; }}",
-        certificate.display(),
-        key.display(),
-    );
-    let nginx = Place::new();
-    let listen = format!("{address} ssl");
-    let mut guard = Guard::start(nginx_command(&nginx, &directives, &listen));
-    guard.wait_until("nginx answers", || {
-        std::net::TcpStream::connect(&address).is_ok()
-    });
+    let directives = "default_type text/plain;\n\
+         location = /old { return 301 http://$http_host/new; }\n\
+         location = /new { return 200 content; }\n\
+         location = /plain { return 301 http://$http_host/plain; }";
+    let _nginx = nginx_with_tls(&authority, &address, directives);
     let ca = authority.pem.display();
     place.write(
         "site.yaml",

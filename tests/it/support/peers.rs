@@ -1,6 +1,7 @@
 //! Servers on loopback: the test registry, landfall serve, and real peers.
 
 use super::faults::{Content, Faults, Settings};
+use super::pki::Authority;
 use super::process::{Guard, free_port};
 use super::{Place, run};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -128,7 +129,7 @@ pub fn docker_registry_with_storage(line: &str) -> Server {
 fn start_docker_registry(place: Place, address: SocketAddr, config: &Path) -> Server {
     let mut command = place.clean("docker-registry");
     command.arg("serve").arg(config);
-    started(place, address, command)
+    started(Some(place), address, command)
 }
 
 /// A registry of Distribution 3 with the program `registry`, on a free port, empty.
@@ -141,7 +142,7 @@ pub fn distribution(registry: &Path) -> Server {
         .arg("serve")
         .arg(config)
         .env("OTEL_TRACES_EXPORTER", "none");
-    started(place, address, command)
+    started(Some(place), address, command)
 }
 
 /// zot with the program `zot`, on a free port, empty.
@@ -155,16 +156,16 @@ pub fn zot(zot: &Path) -> Server {
     let config = place.write("zot.json", config.to_string());
     let mut command = place.clean(zot);
     command.arg("serve").arg(config);
-    started(place, address, command)
+    started(Some(place), address, command)
 }
 
-fn started(place: Place, address: SocketAddr, command: Command) -> Server {
+fn started(place: Option<Place>, address: SocketAddr, command: Command) -> Server {
     let mut guard = Guard::start(command);
     guard.wait_for_http(address);
     Server {
         address: address.to_string(),
         running: Running::Process(guard),
-        place: Some(place),
+        place,
     }
 }
 
@@ -208,13 +209,7 @@ pub fn start_landfall(mut command: Command, args: &[&str]) -> Server {
         .arg("serve")
         .args(args)
         .args(["--listen", &address.to_string()]);
-    let mut guard = Guard::start(command);
-    guard.wait_for_http(address);
-    Server {
-        address: address.to_string(),
-        running: Running::Process(guard),
-        place: None,
-    }
+    started(None, address, command)
 }
 
 /// nginx with `root` at `/`; its access log is the server's log.
@@ -226,13 +221,21 @@ pub fn nginx(root: &Path) -> Server {
 pub fn nginx_with(directives: &str) -> Server {
     let place = Place::new();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-    let mut guard = Guard::start(nginx_command(&place, directives, &address.to_string()));
-    guard.wait_for_http(address);
-    Server {
-        address: address.to_string(),
-        running: Running::Process(guard),
-        place: Some(place),
-    }
+    let command = nginx_command(&place, directives, &address.to_string());
+    started(Some(place), address, command)
+}
+
+/// Like [`nginx_with`], at `address` and over TLS, with a certificate of `authority`.
+pub fn nginx_with_tls(authority: &Authority, address: &str, directives: &str) -> Server {
+    let place = Place::new();
+    let (certificate, key) = authority.issue(&place, &["127.0.0.1"]);
+    let directives = format!(
+        "ssl_certificate '{}'; ssl_certificate_key '{}'; {directives}",
+        certificate.display(),
+        key.display()
+    );
+    let command = nginx_command(&place, &directives, &format!("{address} ssl"));
+    started(Some(place), address.parse().unwrap(), command)
 }
 
 /// The command that starts an nginx at `address`, with these directives for its one server.
