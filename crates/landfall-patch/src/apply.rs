@@ -47,28 +47,13 @@ impl<R: Read> PatchReader<R> {
         bases: Vec<Arc<dyn PlainSource>>,
         size: u64,
     ) -> Result<PatchReader<R>, PatchError> {
-        let decoder = |section| -> Result<_, PatchError> {
-            let failed = |source| PatchError::Read {
-                what: "the patch",
-                source,
-            };
-            let mut decoder = zstd::Decoder::new(section).map_err(failed)?;
-            decoder.window_log_max(WINDOW_LOG).map_err(failed)?;
+        let sections = sections.try_map(|section| -> io::Result<_> {
+            let mut decoder = zstd::Decoder::new(section)?;
+            decoder.window_log_max(WINDOW_LOG)?;
             Ok(BufReader::new(decoder))
-        };
-        let PatchSections {
-            parts,
-            gaps,
-            words,
-            literals,
-        } = sections;
+        });
         let mut reader = PatchReader {
-            sections: PatchSections {
-                parts: decoder(parts)?,
-                gaps: decoder(gaps)?,
-                words: decoder(words)?,
-                literals: decoder(literals)?,
-            },
+            sections: sections.map_err(section_error)?,
             expected: vec![0; bases.len()],
             bases,
             left: size,
@@ -146,10 +131,7 @@ impl<R: Read> PatchReader<R> {
         self.chunk.resize(count as usize, 0);
         let base = &self.bases[self.base];
         base.read_at(&mut self.chunk, self.offset)
-            .map_err(|source| PatchError::Read {
-                what: "the plain bytes of a base",
-                source,
-            })?;
+            .map_err(PatchError::reading("the plain bytes of a base"))?;
         let mut at = 0;
         while let Some(gap) = self.gap {
             let next = (at as u64)
@@ -220,10 +202,7 @@ impl<R: Read> PatchReader<R> {
 /// Returns the error for a section that cannot be read, for example because it is damaged or too
 /// short.
 fn section_error(source: io::Error) -> PatchError {
-    PatchError::Read {
-        what: "the patch",
-        source,
-    }
+    PatchError::reading("the patch")(source)
 }
 
 impl<R: Read> Read for PatchReader<R> {

@@ -172,16 +172,11 @@ impl<W: Write> Creation<'_, W> {
     }
 
     fn read_new(&self, offset: u64, length: usize) -> Result<Vec<u8>, PatchError> {
-        read_vec(self.new, offset, length).map_err(|source| PatchError::Read {
-            what: "the new plain stream",
-            source,
-        })
+        read_vec(self.new, offset, length).map_err(PatchError::reading("the new plain stream"))
     }
 
     fn read_old(&self, base: usize, offset: u64, length: usize) -> Result<Vec<u8>, PatchError> {
-        read_vec(self.bases[base].source, offset, length).map_err(|source| PatchError::Read {
-            what: "the plain bytes of a base",
-            source,
-        })
+        read_vec(self.bases[base].source, offset, length)
+            .map_err(PatchError::reading("the plain bytes of a base"))
     }
 }

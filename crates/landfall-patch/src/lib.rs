@@ -54,6 +54,13 @@ pub enum PatchError {
     Damaged(&'static str),
 }
 
+impl PatchError {
+    /// Returns a function that turns an I/O error into a failure to read the stream `what`.
+    pub(crate) fn reading(what: &'static str) -> impl Fn(io::Error) -> PatchError + Copy {
+        move |source| PatchError::Read { what, source }
+    }
+}
+
 /// Plain bytes that can be read at any offset, from several threads.
 pub trait PlainSource: Send + Sync {
     /// The number of plain bytes.

@@ -61,10 +61,7 @@ impl Listing {
     /// # Errors
     /// If `plain` cannot be read.
     pub fn read(plain: impl Read) -> Result<Listing, PatchError> {
-        let failed = |source| PatchError::Read {
-            what: "a plain stream",
-            source,
-        };
+        let failed = PatchError::reading("a plain stream");
         let mut input = CountingReader {
             inner: plain,
             count: 0,

@@ -27,6 +27,19 @@ impl<T> PatchSections<T> {
         [self.parts, self.gaps, self.words, self.literals]
     }
 
+    /// Applies `change` to each section, in the order in which they are stored.
+    pub(crate) fn try_map<U>(
+        self,
+        change: impl Fn(T) -> io::Result<U>,
+    ) -> io::Result<PatchSections<U>> {
+        Ok(PatchSections {
+            parts: change(self.parts)?,
+            gaps: change(self.gaps)?,
+            words: change(self.words)?,
+            literals: change(self.literals)?,
+        })
+    }
+
     /// Creates the sections from an array in the order in which they are stored.
     pub fn from_array([parts, gaps, words, literals]: [T; SECTIONS]) -> PatchSections<T> {
         PatchSections {
@@ -65,18 +78,12 @@ struct PendingPart {
 
 impl<W: Write> SectionWriter<W> {
     pub(crate) fn new(sinks: PatchSections<W>, bases: usize) -> SectionWriter<W> {
-        let PatchSections {
-            parts,
-            gaps,
-            words,
-            literals,
-        } = sinks;
         SectionWriter {
             encoders: PatchSections {
-                parts: SectionEncoder::new(parts, SMALL_TABLES),
-                gaps: SectionEncoder::new(gaps, SMALL_TABLES),
-                words: SectionEncoder::new(words, SMALL_TABLES),
-                literals: SectionEncoder::new(literals, LARGE_TABLES),
+                parts: SectionEncoder::new(sinks.parts, SMALL_TABLES),
+                gaps: SectionEncoder::new(sinks.gaps, SMALL_TABLES),
+                words: SectionEncoder::new(sinks.words, SMALL_TABLES),
+                literals: SectionEncoder::new(sinks.literals, LARGE_TABLES),
             },
             scratch: Vec::new(),
             expected: vec![0; bases],
@@ -189,21 +196,8 @@ impl<W: Write> SectionWriter<W> {
     /// be computed from the length of the stream.
     pub(crate) fn finish(mut self) -> Result<PatchSections<W>, PatchError> {
         self.end_part()?;
-        let PatchSections {
-            parts,
-            gaps,
-            words,
-            literals,
-        } = self.encoders;
-        let finish = || -> io::Result<_> {
-            Ok(PatchSections {
-                parts: parts.finish()?,
-                gaps: gaps.finish()?,
-                words: words.finish()?,
-                literals: literals.finish()?,
-            })
-        };
-        finish().map_err(PatchError::Write)
+        let finished = self.encoders.try_map(SectionEncoder::finish);
+        finished.map_err(PatchError::Write)
     }
 }
 
