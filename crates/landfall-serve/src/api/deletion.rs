@@ -24,7 +24,7 @@ pub(crate) async fn delete_manifest(
         ManifestReference::Tag(tag) => (
             repositories
                 .iter()
-                .any(|repository| !matches!(repository.tag(tag), Ok(None))),
+                .any(|repository| repository.has_tag(tag)),
             tag.clone(),
         ),
         ManifestReference::Digest(digest) => (

@@ -89,7 +89,7 @@ fn refuse_bundle_tags(
     let in_bundle = tags.iter().find(|tag| {
         repositories
             .iter()
-            .any(|repository| !matches!(repository.tag(tag), Ok(None)))
+            .any(|repository| repository.has_tag(tag))
     });
     match in_bundle {
         Some(tag) => Err(RequestError::denied(format!(

@@ -70,6 +70,11 @@ impl ServedRepository {
         Ok(by_full_name.values().next())
     }
 
+    /// Whether bundles have this tag, which may be ambiguous.
+    pub(crate) fn has_tag(&self, tag: &str) -> bool {
+        self.tags.contains_key(tag)
+    }
+
     /// The manifest with this digest.
     pub(crate) fn manifest(&self, digest: &Digest) -> Option<&Descriptor> {
         self.manifests.get(digest)

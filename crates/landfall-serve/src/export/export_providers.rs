@@ -57,22 +57,22 @@ pub fn export_providers(
 
 /// Whether the file at `path` is a document of a mirror, whose entries [`with_present`] keeps.
 fn is_document(path: &Path) -> bool {
-    let document = fs::read(path)
-        .ok()
-        .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
-    document.is_some_and(|document| {
+    read_document(path).is_some_and(|document| {
         ["versions", "archives"]
             .iter()
             .any(|key| document[key].is_object())
     })
 }
 
+fn read_document(path: &Path) -> Option<Value> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
 /// `text`, a document of the mirror, with the versions and platforms that the document at `path`
 /// lists in addition: other exports may have written them.
 fn with_present(text: String, path: &Path) -> String {
-    let present = fs::read(path).ok();
-    let present = present.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
-    let (Some(present), Ok(mut document)) = (present, serde_json::from_str::<Value>(&text)) else {
+    let new = serde_json::from_str::<Value>(&text);
+    let (Some(present), Ok(mut document)) = (read_document(path), new) else {
         return text;
     };
     let folder = path.parent().unwrap_or(path);
