@@ -171,8 +171,7 @@ impl KlauspostBlockWriter {
             if is_fixed {
                 return self.write_fixed(tokens, out);
             }
-            header.write(false, out);
-            self.open_header = header.size;
+            self.open(&header, out);
             self.has_only_literals = false;
         }
         self.codes.write_tokens(tokens, out);
@@ -212,6 +211,14 @@ impl KlauspostBlockWriter {
         }
         if self.open_header == 0 {
             self.codes.literals = own_code;
+        }
+        self.append_literals(plain, is_flush, out);
+    }
+
+    /// Writes literals into the open block. If there is none, begins one with the code for literals
+    /// that is set.
+    fn append_literals(&mut self, plain: &[u8], is_flush: bool, out: &mut BitWriter) {
+        if self.open_header == 0 {
             let header = DynamicHeader::new(
                 &self.codes.literals,
                 END_OF_BLOCK + 1,
@@ -219,8 +226,7 @@ impl KlauspostBlockWriter {
                 1,
                 self.rules.ties,
             );
-            header.write(false, out);
-            self.open_header = header.size;
+            self.open(&header, out);
             self.has_only_literals = true;
         }
         self.codes.write_literals(plain, out);
@@ -228,6 +234,11 @@ impl KlauspostBlockWriter {
             self.close(out);
             self.has_only_literals = false;
         }
+    }
+
+    fn open(&mut self, header: &DynamicHeader, out: &mut BitWriter) {
+        header.write(false, out);
+        self.open_header = header.size;
     }
 
     fn covers(&self, counts: &SymbolCounts) -> bool {
@@ -315,8 +326,7 @@ impl KlauspostBlockWriter {
             if let Some(plain) = stored(header.size + codes.size(&counts) + extra_bits) {
                 return self.write_stored(plain, out);
             }
-            header.write(false, out);
-            self.open_header = header.size;
+            self.open(&header, out);
             self.has_only_literals = false;
         }
         self.codes.write_tokens(tokens, out);
@@ -364,22 +374,8 @@ impl KlauspostBlockWriter {
             self.codes
                 .literals
                 .set_counts(&counts.literals, LONGEST_CODE, ties);
-            let header = DynamicHeader::new(
-                &self.codes.literals,
-                END_OF_BLOCK + 1,
-                &self.no_distances,
-                1,
-                ties,
-            );
-            header.write(false, out);
-            self.open_header = header.size;
-            self.has_only_literals = true;
         }
-        self.codes.write_literals(plain, out);
-        if is_flush {
-            self.close(out);
-            self.has_only_literals = false;
-        }
+        self.append_literals(plain, is_flush, out);
     }
 }
 
