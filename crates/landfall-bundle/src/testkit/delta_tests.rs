@@ -6,7 +6,6 @@ use crate::*;
 use landfall_content::BlobRead;
 use landfall_item::LockedImage;
 use landfall_item::lockfile::Lock;
-use landfall_model::report::SilentProgress;
 use landfall_model::{Descriptor, Digest, media_type};
 
 /// Packs the sample as a delta. The delta omits the layer and the file, which two bases have.
@@ -37,14 +36,7 @@ fn packed_delta() -> Packed {
     );
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("B");
-    write(
-        &plan,
-        &memory,
-        &path,
-        PackOptions { level: 3 },
-        &SilentProgress,
-    )
-    .unwrap();
+    write(&plan, &memory, &path).unwrap();
     Packed { _dir: dir, path }
 }
 
@@ -120,8 +112,7 @@ fn a_delta_that_omits_many_blobs_is_read() {
     let plan = PackPlan::delta(&lock, &memory, &receipts, today()).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("B");
-    let options = PackOptions { level: 3 };
-    write(&plan, &memory, &path, options, &SilentProgress).unwrap();
+    write(&plan, &memory, &path).unwrap();
     let bundle = Bundle::open(&path).unwrap();
     assert_eq!(bundle.omitted().len(), 4_000);
     let index = bundle.contents().to_bytes().unwrap().len() as u64;

@@ -16,14 +16,7 @@ fn too_little_disk_space_is_reported_before_anything_is_written() {
     lock.files[0].size = 1 << 50;
     let dir = tempfile::tempdir().unwrap();
     let plan = PackPlan::new(&lock, &memory, today()).unwrap();
-    let error = write(
-        &plan,
-        &memory,
-        &dir.path().join("B"),
-        PackOptions { level: 3 },
-        &SilentProgress,
-    )
-    .unwrap_err();
+    let error = write(&plan, &memory, &dir.path().join("B")).unwrap_err();
     let message = error.to_string();
     let (_, needed) = message.split_once(", the bundle may need ").unwrap();
     let (_, needed) = needed.split_once('(').unwrap();
@@ -40,15 +33,7 @@ fn two_processes_cannot_write_one_bundle_at_the_same_time() {
     let other = fs::File::create(dir.path().join("B.partial")).unwrap();
     other.lock().unwrap();
     let plan = PackPlan::new(&lock, &memory, today()).unwrap();
-    let pack = || {
-        write(
-            &plan,
-            &memory,
-            &path,
-            PackOptions { level: 3 },
-            &SilentProgress,
-        )
-    };
+    let pack = || write(&plan, &memory, &path);
     let error = pack().unwrap_err().to_string();
     assert!(
         error.contains(" is being written by another process"),
@@ -116,7 +101,7 @@ fn an_index_that_is_too_large_is_refused_before_an_unfinished_bundle_is_discarde
     let options = PackOptions::default();
     let progress = &SilentProgress;
     let refuse = || {
-        let error = write(&plan, &memory, &out, options, progress).unwrap_err();
+        let error = write(&plan, &memory, &out).unwrap_err();
         assert!(error.to_string().contains(TOO_LARGE), "{error}");
         let begun = DirectBundle::begin(plan.clone(), None, &out, options, None, progress);
         let error = begun.unwrap_err();

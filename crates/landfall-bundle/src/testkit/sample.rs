@@ -18,7 +18,7 @@ use crate::{Bundle, BundleError, PackOptions, PackPlan, Packaging, PackedBundle,
 use landfall_content::{BlobRead, ContentError};
 use landfall_item::lockfile::Lock;
 use landfall_item::{LockedFile, LockedImage};
-use landfall_model::report::{Progress, SilentProgress};
+use landfall_model::report::SilentProgress;
 use landfall_model::{Descriptor, Digest, media_type};
 use landfall_os::FileExt;
 use std::collections::HashMap;
@@ -106,14 +106,7 @@ pub(super) fn packed_from(memory: &Memory, lock: &Lock) -> Packed {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("B");
     let plan = PackPlan::new(lock, memory, today()).unwrap();
-    write(
-        &plan,
-        memory,
-        &path,
-        PackOptions { level: 3 },
-        &SilentProgress,
-    )
-    .unwrap();
+    write(&plan, memory, &path).unwrap();
     Packed { _dir: dir, path }
 }
 
@@ -318,8 +311,8 @@ pub(super) fn write(
     plan: &PackPlan,
     blobs: &dyn BlobRead,
     out: &Path,
-    options: PackOptions,
-    progress: &dyn Progress,
 ) -> Result<PackedBundle, BundleError> {
-    write_packaged(plan, blobs, out, options, &Packaging::default(), progress)
+    let options = PackOptions::default();
+    let packaging = Packaging::default();
+    write_packaged(plan, blobs, out, options, &packaging, &SilentProgress)
 }

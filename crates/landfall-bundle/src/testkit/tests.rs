@@ -10,7 +10,7 @@ use crate::plan::ContentSource;
 use crate::*;
 use landfall_content::BlobRead;
 use landfall_content::store::LayoutIndex;
-use landfall_model::report::{EntryKind, SilentProgress};
+use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, media_type};
 use landfall_os::FileExt;
 use std::fs;
@@ -140,14 +140,7 @@ fn a_wrong_list_of_missing_items_is_refused() {
         error.starts_with("1 item would be missing from the bundle"),
         "{error}"
     );
-    write(
-        &plan,
-        &less,
-        &packed.path,
-        PackOptions { level: 3 },
-        &SilentProgress,
-    )
-    .unwrap();
+    write(&plan, &less, &packed.path).unwrap();
     assert_eq!(packed.problems(), "");
     packed.reseal(|contents, _| contents.partial.clear());
     assert!(
@@ -197,14 +190,7 @@ fn a_lock_that_omits_or_adds_a_layer_is_refused() {
             blobs.pop();
         }
         let plan = PackPlan::new(&lock, &memory, today()).unwrap();
-        write(
-            &plan,
-            &memory,
-            &packed.path,
-            PackOptions { level: 3 },
-            &SilentProgress,
-        )
-        .unwrap();
+        write(&plan, &memory, &packed.path).unwrap();
         let problems = packed.problems();
         assert!(
             problems.contains("h.example/app:1") && problems.contains(why),
@@ -298,14 +284,7 @@ fn a_bundle_that_another_release_serialized_differently_is_valid() {
             ContentForm::Stored
         };
     }
-    write(
-        &plan,
-        &memory,
-        &packed.path,
-        PackOptions { level: 3 },
-        &SilentProgress,
-    )
-    .unwrap();
+    write(&plan, &memory, &packed.path).unwrap();
     assert_eq!(packed.problems(), "");
     let bundle = Bundle::open(&packed.path).unwrap();
     assert_eq!(bundle.lock().unwrap(), lock);

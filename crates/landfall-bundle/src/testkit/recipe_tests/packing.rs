@@ -271,7 +271,7 @@ fn a_recipe_that_does_not_rebuild_its_blob_is_left_out() {
     assert_eq!((blob, *reason), (&new_layer, UnpatchedReason::Unproven));
     assert_eq!(plan.recipes, []);
     let path = dir.path().join("B");
-    let error = write(&plan, &damaged, &path, PackOptions::default(), progress).unwrap_err();
+    let error = write(&plan, &damaged, &path).unwrap_err();
     assert!(
         matches!(
             &error,
@@ -281,7 +281,7 @@ fn a_recipe_that_does_not_rebuild_its_blob_is_left_out() {
         "{error}"
     );
     // an intact blob is packed whole by the same plan
-    write(&plan, &*memory, &path, PackOptions::default(), progress).unwrap();
+    write(&plan, &*memory, &path).unwrap();
 }
 
 #[test]

@@ -101,14 +101,7 @@ pub(super) fn pack(memory: &Memory, lock: &Lock, since: &[&Lock]) -> (Packed, Re
         blobs: memory,
     };
     let summary = plan_recipes(&mut plan, lock, memory, &old, dir.path(), &SilentProgress).unwrap();
-    write(
-        &plan,
-        memory,
-        &path,
-        PackOptions { level: 3 },
-        &SilentProgress,
-    )
-    .unwrap();
+    write(&plan, memory, &path).unwrap();
     (Packed { _dir: dir, path }, summary)
 }
 
