@@ -20,6 +20,11 @@ pub(crate) enum GoGeneration {
     Go1_27,
 }
 
+impl GoGeneration {
+    /// All generations, in the order of their numbers in recipes.
+    const ALL: [Self; 2] = [Self::Classic, Self::Go1_27];
+}
+
 /// An encoder of Go's standard library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct GoFlate {
@@ -68,21 +73,17 @@ impl GoFlate {
         };
         let levels = levels.iter().filter_map(|level| GoLevel::new(*level));
         levels
-            .flat_map(|level| {
-                [GoGeneration::Classic, GoGeneration::Go1_27]
-                    .map(|generation| Self { generation, level })
-            })
+            .flat_map(|level| GoGeneration::ALL.map(|generation| Self { generation, level }))
             .filter(|spec| hints.full_block.is_none_or(|size| spec.can_be_full(size)))
             .collect()
     }
 
     /// The parameters in a recipe.
     pub(crate) fn to_bytes(self) -> [u8; 2] {
-        let generation = match self.generation {
-            GoGeneration::Classic => 0,
-            GoGeneration::Go1_27 => 1,
-        };
-        [generation, self.level.resolved().to_le_bytes()[0]]
+        [
+            self.generation as u8,
+            self.level.resolved().to_le_bytes()[0],
+        ]
     }
 
     /// Reads the parameters from a recipe, or returns `None` if they are unknown.
@@ -90,11 +91,7 @@ impl GoFlate {
         let &[generation, level] = bytes else {
             return None;
         };
-        let generation = match generation {
-            0 => GoGeneration::Classic,
-            1 => GoGeneration::Go1_27,
-            _ => return None,
-        };
+        let generation = *GoGeneration::ALL.get(usize::from(generation))?;
         let number = i8::from_le_bytes([level]);
         // the default level is always recorded as level 6
         let level = GoLevel::new(number).filter(|level| level.resolved() == number)?;
