@@ -3,9 +3,9 @@
 use crate::support::faults::{Content, Fault, FaultKind, RequestKind, Rig, Rule, Settings};
 use crate::support::images::{OCI_INDEX, sha256};
 use crate::support::library::{EntryKind, ItemStatus, ReferrerPolicy, ReportItem};
-use crate::support::{need, run};
+use crate::support::need;
+use crate::support::pki::key_pair;
 use serde_json::{Value, json};
-use std::process::Command;
 use std::sync::Arc;
 
 /// The kind, status and reason of each item that is neither done nor present.
@@ -530,10 +530,7 @@ fn signatures_of_the_site_are_delivered_although_referrers_are_skipped() {
         return;
     }
     let rig = Rig::new();
-    let mut openssl = Command::new("openssl");
-    openssl.args(["genpkey", "-algorithm", "EC", "-pkeyopt"]);
-    openssl.args(["ec_paramgen_curve:P-256", "-out", "site.pem"]);
-    run(openssl.current_dir(rig.place.dir()));
+    key_pair(&rig.place, "site", "P-256");
     let to = &rig.down.address;
     let mut push = vec![
         "push",
@@ -594,22 +591,7 @@ fn of_an_image_that_must_be_signed_only_signatures_are_required() {
     }
     let rig = Rig::new();
     let plain = referrers(&rig);
-    let openssl = |args: &[&str]| {
-        run(Command::new("openssl")
-            .args(args)
-            .current_dir(rig.place.dir()));
-    };
-    let curve = "ec_paramgen_curve:P-256";
-    openssl(&[
-        "genpkey",
-        "-algorithm",
-        "EC",
-        "-pkeyopt",
-        curve,
-        "-out",
-        "site.pem",
-    ]);
-    openssl(&["pkey", "-in", "site.pem", "-pubout", "-out", "site.pub"]);
+    key_pair(&rig.place, "site", "P-256");
     let (up, down) = (&rig.up.address, &rig.down.address);
     let sign = [
         "push",

@@ -2,6 +2,7 @@
 //! with those of `cosign verify` on the same images.
 
 use crate::support::peers::docker_registry;
+use crate::support::pki::key_pair;
 use crate::support::programs::go_install;
 use crate::support::sigstore::{lock, push_image};
 use crate::support::{Images, Place, need, run};
@@ -14,7 +15,7 @@ pub const COSIGN: &str = "github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3";
 /// The flag with which cosign verifies signatures that are in no log.
 const UNLOGGED: &str = "--insecure-ignore-tlog=true";
 
-fn cosign(place: &Place, program: &Path, args: &[&str]) -> Command {
+pub fn cosign(place: &Place, program: &Path, args: &[&str]) -> Command {
     let mut command = place.clean(program);
     command
         .args(args)
@@ -39,36 +40,10 @@ fn landfall_and_cosign_agree_on_signatures_by_keys() {
     let images = Images::new(place.path("layout"));
     let upstream = docker_registry();
     let address = &upstream.address;
-    let openssl = |args: &[&str]| {
-        run(Command::new("openssl").args(args).current_dir(place.dir()));
-    };
     let algorithms = ["P-256", "P-384", "ed25519", "RSA"];
     for name in algorithms {
+        key_pair(&place, name, name);
         let key = format!("{name}.pem");
-        match name {
-            "RSA" => openssl(&["genrsa", "-out", &key, "2048"]),
-            "ed25519" => openssl(&["genpkey", "-algorithm", name, "-out", &key]),
-            curve => {
-                let curve = format!("ec_paramgen_curve:{curve}");
-                openssl(&[
-                    "genpkey",
-                    "-algorithm",
-                    "EC",
-                    "-pkeyopt",
-                    &curve,
-                    "-out",
-                    &key,
-                ]);
-            }
-        }
-        openssl(&[
-            "pkey",
-            "-in",
-            &key,
-            "-pubout",
-            "-out",
-            &format!("{name}.pub"),
-        ]);
         let import = [
             "import-key-pair",
             "--key",
@@ -150,24 +125,8 @@ fn cosign_accepts_what_push_signs_at_the_destination() {
     let images = Images::new(place.path("layout"));
     let upstream = docker_registry();
     let target = docker_registry();
-    let openssl = |args: &[&str]| {
-        run(Command::new("openssl").args(args).current_dir(place.dir()));
-    };
-    for name in ["site", "team"] {
-        let key = format!("{name}.pem");
-        let public = format!("{name}.pub");
-        let curve = "ec_paramgen_curve:P-256";
-        openssl(&[
-            "genpkey",
-            "-algorithm",
-            "EC",
-            "-pkeyopt",
-            curve,
-            "-out",
-            &key,
-        ]);
-        openssl(&["pkey", "-in", &key, "-pubout", "-out", &public]);
-    }
+    key_pair(&place, "site", "P-256");
+    key_pair(&place, "team", "P-256");
     let import = [
         "import-key-pair",
         "--key",

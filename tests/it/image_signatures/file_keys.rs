@@ -1,12 +1,11 @@
 //! Files that are signed by keys: landfall's verdicts on keys of cosign are compared with cosign's
 //! verdicts, and keys of OpenSSH are accepted.
 
-use super::cosign::COSIGN;
+use super::cosign::{COSIGN, cosign};
 use super::files::{Publisher, reason};
+use crate::support::pki::key_pair;
 use crate::support::programs::go_install;
 use crate::support::{need, run};
-use std::path::Path;
-use std::process::Command;
 
 #[test]
 fn landfall_and_cosign_agree_on_files_signed_by_keys() {
@@ -18,39 +17,10 @@ fn landfall_and_cosign_agree_on_files_signed_by_keys() {
     };
     let publisher = Publisher::new();
     let place = &publisher.place;
-    let openssl = |args: &[&str]| {
-        run(Command::new("openssl").args(args).current_dir(place.dir()));
-    };
-    let cosign = |program: &Path, args: &[&str]| {
-        let mut command = place.clean(program);
-        command
-            .args(args)
-            .env("COSIGN_PASSWORD", "")
-            .current_dir(place.dir());
-        command
-    };
     let algorithms = ["P-256", "P-384", "ed25519", "RSA"];
     for name in algorithms {
+        key_pair(place, name, name);
         let key = format!("{name}.pem");
-        let public = format!("{name}.pub");
-        match name {
-            "RSA" => openssl(&["genrsa", "-out", &key, "2048"]),
-            "ed25519" => openssl(&["genpkey", "-algorithm", name, "-out", &key]),
-            curve => {
-                let curve = format!("ec_paramgen_curve:{curve}");
-                let make = [
-                    "genpkey",
-                    "-algorithm",
-                    "EC",
-                    "-pkeyopt",
-                    &curve,
-                    "-out",
-                    &key,
-                ];
-                openssl(&make);
-            }
-        }
-        openssl(&["pkey", "-in", &key, "-pubout", "-out", &public]);
         let import = [
             "import-key-pair",
             "--key",
@@ -58,7 +28,7 @@ fn landfall_and_cosign_agree_on_files_signed_by_keys() {
             "--output-key-prefix",
             name,
         ];
-        run(&mut cosign(&program, &import));
+        run(&mut cosign(place, &program, &import));
     }
     for form in ["bundle", "sig"] {
         for (signer, wanted) in algorithms
@@ -81,14 +51,14 @@ fn landfall_and_cosign_agree_on_files_signed_by_keys() {
             };
             let sign = ["sign-blob", "--key", &key, "-y", "www/tool"];
             let quiet = ["--use-signing-config=false", "--tlog-upload=false"];
-            run(cosign(&program, &sign).args(quiet).args(&output));
+            run(cosign(place, &program, &sign).args(quiet).args(&output));
             let input = if form == "bundle" {
                 vec!["--bundle", file]
             } else {
                 vec!["--new-bundle-format=false", "--signature", file]
             };
             let verify = ["verify-blob", "--key", &public, "www/tool"];
-            let expected = cosign(&program, &verify)
+            let expected = cosign(place, &program, &verify)
                 .arg("--insecure-ignore-tlog=true")
                 .args(&input)
                 .output()

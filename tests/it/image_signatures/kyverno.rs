@@ -3,34 +3,11 @@
 
 use crate::peers::images_in_pods::KYVERNO;
 use crate::support::peers::{Server, docker_registry};
+use crate::support::pki::key_pair;
 use crate::support::sigstore::{lock, push_image};
-use crate::support::{Images, Place, need, run};
+use crate::support::{Images, Place, need};
 use std::path::Path;
-use std::process::{Command, Output};
-
-fn openssl(place: &Place, args: &[&str]) {
-    run(Command::new("openssl").args(args).current_dir(place.dir()));
-}
-
-/// A key pair `NAME.pem` and `NAME.pub`.
-fn key_pair(place: &Place, name: &str) {
-    let key = format!("{name}.pem");
-    let public = format!("{name}.pub");
-    let curve = "ec_paramgen_curve:P-256";
-    openssl(
-        place,
-        &[
-            "genpkey",
-            "-algorithm",
-            "EC",
-            "-pkeyopt",
-            curve,
-            "-out",
-            &key,
-        ],
-    );
-    openssl(place, &["pkey", "-in", &key, "-pubout", "-out", &public]);
-}
+use std::process::Output;
 
 /// Applies policies to a pod with this image.
 fn apply(place: &Place, kyverno: &Path, policies: &[&str], image: &str) -> Output {
@@ -80,8 +57,8 @@ fn kyverno_admits_images_with_the_sites_signature_and_refuses_others() {
     let images = Images::new(place.path("layout"));
     let upstream = docker_registry();
     let target = docker_registry();
-    key_pair(&place, "site");
-    key_pair(&place, "other");
+    key_pair(&place, "site", "P-256");
+    key_pair(&place, "other", "P-256");
     for (repository, sign) in [
         ("team/signed", &["--sign-images", "site.pem"][..]),
         ("team/other", &["--sign-images", "other.pem"]),

@@ -3,11 +3,11 @@
 
 use super::{golden, place, refused};
 use crate::support::peers::{docker_registry, own_registry};
+use crate::support::pki::key_pair;
 use crate::support::programs::go_program;
 use crate::support::sigstore::{ImageSigner, Sigstore, lock, push_image};
-use crate::support::{Images, Place, need, run};
+use crate::support::{Images, Place, need};
 use serde_json::Value;
-use std::process::Command;
 
 const IMAGES: &[&str] = &[
     "quay.io/other/tool:v1",
@@ -147,21 +147,7 @@ fn the_library_of_podman_and_skopeo_accepts_only_images_that_the_site_signed() {
     let upstream = own_registry();
     let target = docker_registry();
     let address = &target.address;
-    let openssl = |args: &[&str]| {
-        run(Command::new("openssl").args(args).current_dir(place.dir()));
-    };
-    let curve = "ec_paramgen_curve:P-256";
-    let make = [
-        "genpkey",
-        "-algorithm",
-        "EC",
-        "-pkeyopt",
-        curve,
-        "-out",
-        "site.pem",
-    ];
-    openssl(&make);
-    openssl(&["pkey", "-in", "site.pem", "-pubout", "-out", "site.pub"]);
+    key_pair(&place, "site", "P-256");
     for (repository, bundle) in [("team/app", "b.tar.zst"), ("team/other", "c.tar.zst")] {
         push_image(&images, &upstream.address, repository);
         let manifest = format!("images: [{}/{repository}:v1]\n", upstream.address);
@@ -216,12 +202,7 @@ fn the_library_of_podman_and_skopeo_accepts_only_images_that_the_site_signed() {
         return;
     };
     // `team/other` is signed with a key that the policy does not name
-    openssl(
-        &make
-            .map(|word| word.replace("site.pem", "other.pem"))
-            .each_ref()
-            .map(|word| &**word),
-    );
+    key_pair(&place, "other", "P-256");
     place.ok(&push
         .map(|word| {
             word.replace("site.pem", "other.pem")

@@ -1,8 +1,28 @@
-//! A certificate authority for one test, deleted with its folder.
+//! A certificate authority for one test, deleted with its folder, and keys of openssl.
 
-use super::Place;
+use super::{Place, run};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::path::PathBuf;
+use std::process::Command;
+
+/// Writes the key pair `NAME.pem` and `NAME.pub` to `place`. The algorithm is a curve, such as
+/// `P-256`, or `ed25519` or `RSA`. Needs `openssl`.
+pub fn key_pair(place: &Place, name: &str, algorithm: &str) {
+    let (key, public) = (format!("{name}.pem"), format!("{name}.pub"));
+    let mut make = Command::new("openssl");
+    match algorithm {
+        "RSA" => make.args(["genrsa", "-out", &key, "2048"]),
+        "ed25519" => make.args(["genpkey", "-algorithm", algorithm, "-out", &key]),
+        curve => make
+            .args(["genpkey", "-algorithm", "EC", "-pkeyopt"])
+            .arg(format!("ec_paramgen_curve:{curve}"))
+            .args(["-out", &key]),
+    };
+    run(make.current_dir(place.dir()));
+    run(Command::new("openssl")
+        .args(["pkey", "-in", &key, "-pubout", "-out", &public])
+        .current_dir(place.dir()));
+}
 
 pub struct Authority {
     /// The path of the authority's certificate in PEM form.
