@@ -346,14 +346,7 @@ fn a_chain_of_dependencies_is_limited_and_its_unsigned_charts_are_reported() {
         &json!([{"repo": up.repo(), "name": "c0", "version": "1.0.0", "key": "maker.asc"}]),
         "",
     );
-    let run = up
-        .place
-        .command()
-        .args(["lock", "-f", "m.yaml"])
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert_eq!(run.status.code(), Some(3), "{printed}");
+    let printed = up.place.stderr(3, &["lock", "-f", "m.yaml"]);
     let unsigned = |at: usize| {
         let [signed, name] = [0, at].map(|at| format!("helm+{}/c{at}:1.0.0", up.repo()));
         format!("{name} is not verified: the signature of {signed} does not cover its dependencies")

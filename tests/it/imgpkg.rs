@@ -94,13 +94,7 @@ fn the_images_of_a_bundle_are_carried_if_that_is_asked_for() {
     let (_, [first, second, inner, outer]) = upstream(&place, &up.address);
     // by default, a note names the number
     manifest(&place, &format!("\"{outer}\""));
-    let output = place
-        .command()
-        .args(["lock", "-f", "m.yaml"])
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{printed}");
+    let printed = place.stderr(0, &["lock", "-f", "m.yaml"]);
     assert!(
         printed.contains(&format!(
             "{outer} lists 2 other images, not carried; write `listed: true`"

@@ -510,14 +510,9 @@ fn a_403_for_a_cosign_tag_means_no_signature_and_is_noted_once() {
             b"",
         );
     }
-    let output = signed
+    let printed = signed
         .place
-        .command()
-        .args(["lock", "-f", "m.yaml", "--store", "store"])
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{printed}");
+        .stderr(0, &["lock", "-f", "m.yaml", "--store", "store"]);
     assert_eq!(printed.matches(" 403 ").count(), 1, "{printed}");
     assert!(
         printed.contains("assumes that there are none") && printed.contains("/app"),

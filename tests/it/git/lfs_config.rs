@@ -115,13 +115,7 @@ fn large_files_come_from_the_server_in_lfsconfig_and_clients_get_them_from_the_m
         site.create(&format!("team/{name}.git"));
     }
     let to = site.url("");
-    let push = place
-        .command()
-        .args(["push", "b.tar.zst", "--git-to", &to])
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&push.stderr).into_owned();
-    assert!(push.status.success(), "{printed}");
+    let printed = place.stderr(0, &["push", "b.tar.zst", "--git-to", &to]);
     let new = site.url("team/one.git/info/lfs");
     let old = format!("url.NEW.insteadOf {named}`, where NEW is {new}");
     assert!(printed.contains(&old), "{printed}");

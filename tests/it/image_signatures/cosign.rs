@@ -186,16 +186,11 @@ fn cosign_accepts_what_push_signs_at_the_destination() {
     );
     // an encrypted key in PEM cannot sign
     place.write("rsa.pem", "-----BEGIN ENCRYPTED PRIVATE KEY-----\n");
-    let run = place
-        .command()
-        .args(["push", "b.tar.zst", "--to", &to, "--sign-images", "rsa.pem"])
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert!(
-        run.status.code() == Some(2) && told.contains("it is encrypted"),
-        "{told}"
+    let told = place.stderr(
+        2,
+        &["push", "b.tar.zst", "--to", &to, "--sign-images", "rsa.pem"],
     );
+    assert!(told.contains("it is encrypted"), "{told}");
 }
 
 #[test]

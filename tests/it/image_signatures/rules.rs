@@ -280,13 +280,7 @@ fn mistakes_in_rules_are_reported_with_their_position() {
     ] {
         let head = "apiVersion: landfall/v1\nkind: Manifest\nimages: [h.test/a:1]\n";
         place.write("m.yaml", format!("{head}verify: [{rule}]\n"));
-        let run = place
-            .command()
-            .args(["lock", "-f", "m.yaml"])
-            .output()
-            .unwrap();
-        let told = String::from_utf8_lossy(&run.stderr).into_owned();
-        assert_eq!(run.status.code(), Some(2), "{told}");
+        let told = place.stderr(2, &["lock", "-f", "m.yaml"]);
         let column = "verify: [".len() + rule.find(value).unwrap() + 1;
         assert!(
             told.contains(&format!("m.yaml:4:{column}")),

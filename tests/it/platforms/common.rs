@@ -48,12 +48,8 @@ fn a_wrong_setting_is_refused_with_a_hint() {
             "--set",
             set,
         ];
-        let run = place.command().args(args).output().unwrap();
-        let printed = String::from_utf8_lossy(&run.stderr).into_owned();
-        assert!(
-            run.status.code() == Some(2) && printed.contains(words),
-            "{set}: {printed}"
-        );
+        let printed = place.stderr(2, &args);
+        assert!(printed.contains(words), "{set}: {printed}");
     }
     assert!(!place.path("out").exists());
 }
@@ -145,11 +141,9 @@ fn into_is_refused_for_a_platform_without_yaml_files() {
         "--into",
         "mine.yaml",
     ];
-    let run = place.command().args(args).output().unwrap();
-    let printed = String::from_utf8_lossy(&run.stderr).into_owned();
+    let printed = place.stderr(2, &args);
     assert!(
-        run.status.code() == Some(2)
-            && printed.contains("--into: a drop-in is a separate file and not YAML"),
+        printed.contains("--into: a drop-in is a separate file and not YAML"),
         "{printed}"
     );
     assert_eq!(place.read("mine.yaml"), "a: 1\n");
@@ -220,21 +214,19 @@ fn merging_sets_keys_and_keeps_every_line() {
     assert_eq!(place.read("mine.yaml"), merged);
     // a file without a document of a rendered kind is refused, and not changed
     place.write("mine.yaml", "kind: Other\n");
-    let run = place
-        .command()
-        .args([
+    let printed = place.stderr(
+        2,
+        &[
             "render",
             "kubeadm",
             "--site",
             "site.yaml",
             "--into",
             "mine.yaml",
-        ])
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&run.stderr).into_owned();
+        ],
+    );
     assert!(
-        run.status.code() == Some(2) && printed.contains("has no document to merge into"),
+        printed.contains("has no document to merge into"),
         "{printed}"
     );
     assert_eq!(place.read("mine.yaml"), "kind: Other\n");

@@ -45,16 +45,11 @@ fn a_certificate_an_account_and_a_proxy_are_configured() {
             .unwrap()
     };
     // if a variable of the account is not set, nothing is written
-    let lacking = place
-        .command()
-        .args(["render", "containerd", "--site", "site.yaml", "-o", "out"])
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&lacking.stderr).into_owned();
-    assert!(
-        lacking.status.code() == Some(2) && printed.contains("variable U is not set"),
-        "{printed}"
+    let printed = place.stderr(
+        2,
+        &["render", "containerd", "--site", "site.yaml", "-o", "out"],
     );
+    assert!(printed.contains("variable U is not set"), "{printed}");
     assert!(!place.path("out").exists());
     for (auth, folder) in [("header", "out"), ("config", "out-config")] {
         let printed = run(&["-o", folder, "--set", &format!("auth={auth}")]);
@@ -123,13 +118,10 @@ fn an_upstream_with_plain_http_is_the_fallback_over_plain_http() {
 fn destinations_that_no_mirror_can_express_are_refused_with_a_fix() {
     let site = "registry: {address: \"172.20.0.2:5000/p\", paths: {gcr.io/google_containers: kubernetes}}\n";
     let place = place(site, &IMAGES);
-    let run = place
-        .command()
-        .args(["render", "containerd", "--site", "site.yaml", "-o", "out"])
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert_eq!(run.status.code(), Some(4), "{printed}");
+    let printed = place.stderr(
+        4,
+        &["render", "containerd", "--site", "site.yaml", "-o", "out"],
+    );
     assert!(printed.contains("consumers: [containerd]"), "{printed}");
     let line = "gcr.io/google_containers/hyperkube-amd64: [kubernetes/hyperkube-amd64, google_containers/hyperkube-amd64]";
     assert!(
@@ -154,13 +146,10 @@ fn a_mirror_with_another_image_of_the_same_name_is_refused() {
         "docker.io/team/app:v1",
     ];
     let place = place(site, &images);
-    let run = place
-        .command()
-        .args(["render", "containerd", "--site", "site.yaml", "-o", "out"])
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert_eq!(run.status.code(), Some(4), "{printed}");
+    let printed = place.stderr(
+        4,
+        &["render", "containerd", "--site", "site.yaml", "-o", "out"],
+    );
     assert!(
         printed.contains(
             "quay.io/team/app:v1 would be pulled from team/app:v1, which is docker.io/team/app:v1"

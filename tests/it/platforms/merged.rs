@@ -55,10 +55,7 @@ fn refused_merge(place: &Place, platform: &str, more: &[&str]) -> String {
         more,
     ]
     .concat();
-    let run = place.command().args(args).output().unwrap();
-    let printed = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert_eq!(run.status.code(), Some(2), "{printed}");
-    printed
+    place.stderr(2, &args)
 }
 
 /// Asserts that every line of `old` is in `new`, in the same order, except those that begin with

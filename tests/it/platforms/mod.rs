@@ -69,12 +69,8 @@ pub fn place(site: &str, images: &[&str]) -> Place {
 /// writes nothing. Returns its stderr.
 pub fn refused(place: &Place, exit: i32, args: &[&str]) -> String {
     let args = [&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat();
-    let run = place.command().args(&args).output().unwrap();
-    let message = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert!(
-        run.status.code() == Some(exit) && !place.path("out").exists(),
-        "{args:?}: {message}"
-    );
+    let message = place.stderr(exit, &args);
+    assert!(!place.path("out").exists(), "{args:?}: {message}");
     message
 }
 

@@ -120,10 +120,9 @@ fn machines_of_cluster_api_use_the_selected_package_set() {
         "--site",
         "site.yaml",
     ];
-    let run = place.command().args(wrong).output().unwrap();
-    let printed = String::from_utf8_lossy(&run.stderr).into_owned();
+    let printed = place.stderr(2, &wrong);
     assert!(
-        run.status.code() == Some(2) && printed.contains("the lock has apt:nodes, yum:nodes"),
+        printed.contains("the lock has apt:nodes, yum:nodes"),
         "{printed}"
     );
 }

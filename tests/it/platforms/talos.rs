@@ -199,10 +199,9 @@ fn merging_is_left_to_talosctl() {
         "--into",
         "mine.yaml",
     ];
-    let run = place.command().args(args).output().unwrap();
-    let message = String::from_utf8_lossy(&run.stderr).into_owned();
+    let message = place.stderr(2, &args);
     assert!(
-        run.status.code() == Some(2) && message.contains("talosctl machineconfig patch"),
+        message.contains("talosctl machineconfig patch"),
         "{message}"
     );
 }

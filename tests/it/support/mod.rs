@@ -209,6 +209,19 @@ impl Place {
         out.into_owned()
     }
 
+    /// Runs landfall in text mode, asserts the exit code, and returns stderr.
+    pub fn stderr(&self, exit: i32, args: &[&str]) -> String {
+        let run = self.command().args(args).output().unwrap();
+        let err = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert_eq!(
+            run.status.code(),
+            Some(exit),
+            "landfall {}\n{err}",
+            args.join(" ")
+        );
+        err
+    }
+
     /// Runs landfall. Returns its exit code, and stdout followed by stderr.
     ///
     /// # Panics
