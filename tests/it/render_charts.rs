@@ -4,7 +4,8 @@
 
 use crate::support::Place;
 use crate::support::helm::{command, helm, real_charts};
-use crate::support::library::{Digest, ImageRef};
+use crate::support::images::lock_of;
+use crate::support::library::ImageRef;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -91,18 +92,8 @@ fn with_overlay(
     images: &BTreeSet<String>,
 ) -> (Value, Result<BTreeSet<String>, String>) {
     let place = Place::new();
-    let entries = images.iter().map(|name| {
-        let digest = match name.split_once('@') {
-            Some((_, digest)) => digest.to_owned(),
-            None => Digest::sha256(name.as_bytes()).to_string(),
-        };
-        let kind = "application/vnd.oci.image.manifest.v1+json";
-        format!("- {{name: \"{name}\", digest: \"{digest}\", mediaType: {kind}, size: 7}}\n")
-    });
-    place.write(
-        "landfall.lock",
-        format!("version: 1\nimages:\n{}", entries.collect::<String>()),
-    );
+    let images: Vec<&str> = images.iter().map(String::as_str).collect();
+    place.write("landfall.lock", lock_of(&images));
     let mut command = place.command();
     command.args(["render", "helm-values"]).arg(chart);
     let run = command

@@ -2,7 +2,7 @@
 //! reference of an image.
 
 use crate::support::Place;
-use crate::support::library::Digest;
+use crate::support::images::lock_of;
 use serde_json::{Value, json};
 
 /// The images of the lock.
@@ -26,18 +26,7 @@ const IMAGES: [&str; 14] = [
 /// The report of `render helm-values` on a chart with these default values and this template.
 fn rendered(exit: i32, values: &str, template: &str) -> Value {
     let place = Place::new();
-    let images = IMAGES.map(|name| {
-        let digest = match name.split_once('@') {
-            Some((_, digest)) => digest.to_owned(),
-            None => Digest::sha256(name.as_bytes()).to_string(),
-        };
-        let kind = "application/vnd.oci.image.manifest.v1+json";
-        format!("- {{name: \"{name}\", digest: \"{digest}\", mediaType: {kind}, size: 7}}\n")
-    });
-    place.write(
-        "landfall.lock",
-        format!("version: 1\nimages:\n{}", images.concat()),
-    );
+    place.write("landfall.lock", lock_of(&IMAGES));
     place.write(
         "c/Chart.yaml",
         "apiVersion: v2\nname: c\nversion: 1.0.0\nappVersion: 1.9.0\n",

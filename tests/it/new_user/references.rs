@@ -2,7 +2,7 @@
 
 use super::run;
 use crate::support::Place;
-use crate::support::library::Digest;
+use crate::support::images::lock_of;
 
 /// A folder with a lock of two images: kubectl from Docker Hub and node-exporter from Quay.
 fn place() -> Place {
@@ -10,16 +10,8 @@ fn place() -> Place {
     let images = [
         "docker.io/bitnami/kubectl:1.31.0",
         "quay.io/prometheus/node-exporter:v1.9.0",
-    ]
-    .map(|name| {
-        let kind = "application/vnd.oci.image.manifest.v1+json";
-        let digest = Digest::sha256(name.as_bytes());
-        format!("- {{name: '{name}', digest: '{digest}', mediaType: {kind}, size: 7}}\n")
-    });
-    place.write(
-        "landfall.lock",
-        format!("version: 1\nimages:\n{}", images.concat()),
-    );
+    ];
+    place.write("landfall.lock", lock_of(&images));
     place
 }
 

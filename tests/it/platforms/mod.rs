@@ -32,7 +32,7 @@ mod trivy;
 pub use published::assert_published;
 
 use crate::support::Place;
-use crate::support::library::Digest;
+use crate::support::images::lock_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -41,17 +41,9 @@ pub const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nb25l\n-----END CERTI
 
 /// A lock of these images.
 pub fn lock(images: &[&str]) -> String {
-    let kind = "application/vnd.oci.image.manifest.v1+json";
-    let line = |name: &&str| {
-        let digest = Digest::sha256(name.as_bytes());
-        format!("- {{name: \"{name}\", digest: \"{digest}\", mediaType: {kind}, size: 7}}\n")
-    };
     let mut images = images.to_vec();
     images.sort_unstable();
-    format!(
-        "version: 1\nimages:\n{}",
-        images.iter().map(line).collect::<String>()
-    )
+    lock_of(&images)
 }
 
 /// A folder with `site.yaml` (given without its first two lines) and a lock of `images`.

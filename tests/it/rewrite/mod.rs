@@ -7,6 +7,7 @@ mod properties;
 mod secrets;
 mod writing;
 
+use crate::support::images::lock_of as lock;
 use crate::support::library::Digest;
 use assert_cmd::Command;
 use std::path::PathBuf;
@@ -38,18 +39,6 @@ registry:
 
 fn digest(name: &str) -> Digest {
     Digest::sha256(name.as_bytes())
-}
-
-/// A lock of single-platform images; the digest of each is the hash of its name.
-fn lock(names: &[&str]) -> String {
-    let images = names.iter().map(|name| {
-        let kind = "application/vnd.oci.image.manifest.v1+json";
-        format!(
-            "- {{name: \"{name}\", digest: \"{}\", mediaType: {kind}, size: 7}}\n",
-            digest(name)
-        )
-    });
-    format!("version: 1\nimages:\n{}", images.collect::<String>())
 }
 
 fn deployment() -> String {

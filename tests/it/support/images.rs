@@ -33,6 +33,19 @@ pub fn sha256(bytes: &[u8]) -> String {
     format!("sha256:{}", sha256_hex(bytes))
 }
 
+/// A lock of single-platform images. The digest of each is the one in its name, or else the SHA-256
+/// of the name.
+pub fn lock_of(names: &[&str]) -> String {
+    let images = names.iter().map(|name| {
+        let digest = name.split_once('@').map(|(_, digest)| digest.to_owned());
+        let digest = digest.unwrap_or_else(|| sha256(name.as_bytes()));
+        format!(
+            "- {{name: \"{name}\", digest: \"{digest}\", mediaType: {OCI_MANIFEST}, size: 7}}\n"
+        )
+    });
+    format!("version: 1\nimages:\n{}", images.collect::<String>())
+}
+
 /// The digest in a descriptor.
 pub fn digest(descriptor: &Value) -> &str {
     descriptor["digest"].as_str().unwrap()
