@@ -38,6 +38,15 @@ fn sample(server: &GitServer) -> [Vec<u8>; 3] {
     large
 }
 
+/// Like [`sample`], and the server has the large files.
+fn complete_sample(server: &GitServer) -> [Vec<u8>; 3] {
+    let large = sample(server);
+    for content in &large {
+        server.add_large_file(content);
+    }
+    large
+}
+
 #[test]
 fn large_files_are_carried_served_and_exported() {
     let Some(server) = GitServer::new() else {
@@ -216,10 +225,7 @@ fn a_large_file_with_other_content_is_refused() {
     let Some(server) = GitServer::new() else {
         return;
     };
-    let large = sample(&server);
-    large
-        .iter()
-        .for_each(|content| server.add_large_file(content));
+    let large = complete_sample(&server);
     let place = Place::new();
     let url = server.url("team/media.git");
     place.write("m.yaml", manifest(&url, "ref: main, lfs: true"));
@@ -238,10 +244,7 @@ fn the_host_that_stores_large_files_gets_no_account_of_the_git_server() {
     let Some(server) = GitServer::new() else {
         return;
     };
-    let large = sample(&server);
-    large
-        .iter()
-        .for_each(|content| server.add_large_file(content));
+    let large = complete_sample(&server);
     let site = GitServer::new().unwrap();
     site.create("team/media.git");
     let content_of = move |target: &str| {
@@ -346,10 +349,7 @@ fn an_upload_is_repeated_after_its_url_has_expired() {
     let Some(server) = GitServer::new() else {
         return;
     };
-    let large = sample(&server);
-    large
-        .iter()
-        .for_each(|content| server.add_large_file(content));
+    complete_sample(&server);
     let site = GitServer::new().unwrap();
     site.create("team/media.git");
     // refuses the second upload, as if its URL had expired during the first one
@@ -379,10 +379,7 @@ fn redirected_requests_for_large_files_keep_their_method() {
     let Some(server) = GitServer::new() else {
         return;
     };
-    let large = sample(&server);
-    large
-        .iter()
-        .for_each(|content| server.add_large_file(content));
+    let large = complete_sample(&server);
     let site = GitServer::new().unwrap();
     site.create("team/media.git");
     let redirecting = |server: &GitServer| {
@@ -417,10 +414,7 @@ fn answers_that_break_off_are_requested_again() {
     let Some(server) = GitServer::new() else {
         return;
     };
-    let large = sample(&server);
-    large
-        .iter()
-        .for_each(|content| server.add_large_file(content));
+    complete_sample(&server);
     let site = GitServer::new().unwrap();
     let target = site.create("team/media.git");
     for server in [&server, &site] {
@@ -446,10 +440,7 @@ fn a_clone_with_git_lfs_has_the_large_files() {
     let (true, Some(server)) = (need(&["git-lfs"]), GitServer::new()) else {
         return;
     };
-    let large = sample(&server);
-    large
-        .iter()
-        .for_each(|content| server.add_large_file(content));
+    let large = complete_sample(&server);
     let place = Place::new();
     let url = server.url("team/media.git");
     place.write("m.yaml", manifest(&url, "ref: main, lfs: true"));

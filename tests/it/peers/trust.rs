@@ -2,12 +2,11 @@
 //! client certificates; `skipVerify`.
 
 use crate::support::peers::{Server, docker_registry, docker_registry_config, nginx_with_tls};
-use crate::support::pki::Authority;
+use crate::support::pki::{Authority, self_signed};
 use crate::support::process::Guard;
-use crate::support::{Images, Place, free_port, need, run};
+use crate::support::{Images, Place, free_port, need};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 struct Secured {
     place: Place,
@@ -224,33 +223,11 @@ fn a_self_signed_certificate_is_accepted_if_configured() {
     if !need(&["docker-registry", "gzip", "openssl"]) {
         return;
     }
-    let self_signed = |place: &Place, name: &str, san: &str| {
-        let certificate = place.path(format!("{name}.pem"));
-        let key = place.path(format!("{name}.key"));
-        let mut openssl = Command::new("openssl");
-        openssl.args([
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=registry",
-        ]);
-        openssl
-            .arg("-addext")
-            .arg(format!("subjectAltName={san}"))
-            .arg("-keyout")
-            .arg(&key);
-        run(openssl.arg("-out").arg(&certificate));
-        (certificate, key)
-    };
     let place = Place::new();
     let authority = Authority::new(&place, "Throw-away CA");
-    let own = self_signed(&place, "own", "IP:127.0.0.1");
-    let other = self_signed(&place, "other", "IP:127.0.0.1");
+    let loopback = ["-addext", "subjectAltName=IP:127.0.0.1"];
+    let own = self_signed(&place, "own", "/CN=registry", &loopback);
+    let other = self_signed(&place, "other", "/CN=registry", &loopback);
     let registry = started(place, authority, own.clone(), "");
     let message = registry.fails("");
     assert!(
@@ -268,7 +245,8 @@ fn a_self_signed_certificate_is_accepted_if_configured() {
     // a self-signed certificate is valid only for its own names
     let place = Place::new();
     let authority = Authority::new(&place, "Throw-away CA");
-    let elsewhere = self_signed(&place, "elsewhere", "DNS:registry.test,IP:127.0.0.9");
+    let names = ["-addext", "subjectAltName=DNS:registry.test,IP:127.0.0.9"];
+    let elsewhere = self_signed(&place, "elsewhere", "/CN=registry", &names);
     let registry = started(place, authority, elsewhere.clone(), "");
     let message = registry.fails(&format!(", ca: {:?}", elsewhere.0));
     assert!(

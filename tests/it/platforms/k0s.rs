@@ -1,9 +1,7 @@
 //! `landfall render k0s`: the files of containerd in the folder that k0s reads.
 
 use super::both_sites::corp_with;
-use super::{files, golden};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use super::{files_without_header, golden};
 
 const IMAGES: &[&str] = &[
     "quay.io/k0sproject/coredns:1.14.6-k0s.0",
@@ -18,18 +16,14 @@ fn older_releases_have_the_configuration_of_containerd_1() {
 
 #[test]
 fn the_hosts_files_are_those_of_containerd() {
-    let below = |folder: &Path| -> BTreeMap<PathBuf, String> {
-        let without_header = |text: String| text.split_once('\n').unwrap().1.to_owned();
-        files(folder)
-            .into_iter()
-            .map(|(path, text)| (path, without_header(text)))
-            .collect()
-    };
     let place = corp_with(IMAGES);
     for platform in ["k0s", "containerd"] {
         place.ok(&["render", platform, "--site", "site.yaml", "-o", platform]);
     }
-    let k0s = below(&place.path("k0s/etc/k0s/containerd.d/certs.d"));
-    assert_eq!(k0s, below(&place.path("containerd/etc/containerd/certs.d")));
+    let k0s = files_without_header(&place.path("k0s/etc/k0s/containerd.d/certs.d"));
+    assert_eq!(
+        k0s,
+        files_without_header(&place.path("containerd/etc/containerd/certs.d"))
+    );
     assert!(k0s.len() >= 4, "{k0s:?}");
 }

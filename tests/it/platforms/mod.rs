@@ -96,6 +96,14 @@ pub fn compare(made: &BTreeMap<PathBuf, String>, name: &str) {
     }
 }
 
+/// Like [`files`], without the first line of each file.
+pub fn files_without_header(folder: &Path) -> BTreeMap<PathBuf, String> {
+    files(folder)
+        .into_iter()
+        .map(|(path, text)| (path, text.split_once('\n').unwrap().1.to_owned()))
+        .collect()
+}
+
 /// The text of every file below `folder`, by the relative path of the file. The list of the files
 /// that landfall wrote is left out.
 pub fn files(folder: &Path) -> BTreeMap<PathBuf, String> {

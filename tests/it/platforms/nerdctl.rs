@@ -1,9 +1,7 @@
 //! `landfall render nerdctl`: the files of containerd where nerdctl reads them, and the account.
 
 use super::both_sites::corp_with;
-use super::{files, golden, place};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use super::{files_without_header, golden, place};
 
 const IMAGES: &[&str] = &["quay.io/prometheus/node-exporter:v1.9.0"];
 
@@ -15,22 +13,15 @@ fn rootless_files_are_below_the_home_folder() {
 
 #[test]
 fn with_headers_the_files_are_those_of_containerd() {
-    let below = |folder: &Path| -> BTreeMap<PathBuf, String> {
-        let without_header = |text: String| text.split_once('\n').unwrap().1.to_owned();
-        files(folder)
-            .into_iter()
-            .map(|(path, text)| (path, without_header(text)))
-            .collect()
-    };
     let place = corp_with(IMAGES);
     for platform in ["nerdctl", "containerd"] {
         let args = ["render", platform, "--set", "auth=header"];
         place.ok(&[&args[..], &["--site", "site.yaml", "-o", platform]].concat());
     }
-    let nerdctl = below(&place.path("nerdctl/etc/containerd/certs.d"));
+    let nerdctl = files_without_header(&place.path("nerdctl/etc/containerd/certs.d"));
     assert_eq!(
         nerdctl,
-        below(&place.path("containerd/etc/containerd/certs.d"))
+        files_without_header(&place.path("containerd/etc/containerd/certs.d"))
     );
     assert!(nerdctl.len() >= 4, "{nerdctl:?}");
     assert!(!place.path("nerdctl/config.json").exists());

@@ -5,6 +5,21 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::path::PathBuf;
 use std::process::Command;
 
+/// Writes the certificate `NAME.pem` of `subject` and its key `NAME.key` to `place`, made by
+/// `openssl req -x509` with these further arguments. Returns both paths.
+pub fn self_signed(place: &Place, name: &str, subject: &str, more: &[&str]) -> (PathBuf, PathBuf) {
+    let [certificate, key] = ["pem", "key"].map(|end| place.path(format!("{name}.{end}")));
+    run(Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes"])
+        .args(["-days", "2", "-subj", subject])
+        .args(more)
+        .arg("-keyout")
+        .arg(&key)
+        .arg("-out")
+        .arg(&certificate));
+    (certificate, key)
+}
+
 /// Writes the key pair `NAME.pem` and `NAME.pub` to `place`. The algorithm is a curve, such as
 /// `P-256`, or `ed25519` or `RSA`. Needs `openssl`.
 pub fn key_pair(place: &Place, name: &str, algorithm: &str) {

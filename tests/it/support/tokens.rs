@@ -1,8 +1,9 @@
 //! A token server for docker-registry: signs the JSON web tokens that a registry with `auth: token`
 //! requires (distribution, `docs/spec/auth/jwt.md`).
 
+use super::Place;
+use super::pki::self_signed;
 use super::reverse_proxy::{ProxyAction, RecordedRequest, ReverseProxy};
-use super::{Place, run};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
@@ -27,26 +28,7 @@ impl Tokens {
         account: &str,
         grants: impl Fn(&str, &str) -> bool + Send + Sync + 'static,
     ) -> Tokens {
-        let certificate = place.path("tokens/cert.pem");
-        let key = place.path("tokens/key.pem");
-        std::fs::create_dir_all(place.path("tokens")).unwrap();
-        let mut openssl = Command::new("openssl");
-        openssl.args([
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=tokens",
-        ]);
-        run(openssl
-            .arg("-keyout")
-            .arg(&key)
-            .arg("-out")
-            .arg(&certificate));
+        let (certificate, key) = self_signed(place, "tokens", "/CN=tokens", &[]);
         let pem = std::fs::read_to_string(&certificate).unwrap();
         let der: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
         let service = service.to_owned();

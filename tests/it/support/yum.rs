@@ -257,3 +257,10 @@ pub fn planned(output: &[u8]) -> Vec<String> {
     all.sort();
     all
 }
+
+/// The format in which the documentation lists the packages of a machine with `rpm -qa --qf`.
+pub fn documented_format() -> &'static str {
+    let page = include_str!("../../../docs/how-to/packages.md");
+    let (_, rest) = page.split_once("rpm -qa --qf '").unwrap();
+    rest.split_once('\'').unwrap().0
+}

@@ -15,7 +15,7 @@ use crate::support::http::request;
 use crate::support::netns::{Network, REGISTRY};
 use crate::support::package_sets::PackageSets;
 use crate::support::peers::{file_server, own_registry};
-use crate::support::yum::{YumUpstream, dnf, dnf_each, planned};
+use crate::support::yum::{YumUpstream, dnf, dnf_each, documented_format, planned};
 use crate::support::{Place, landfall_serve, need, rpm_repository, run};
 use serde_json::Value;
 
@@ -266,14 +266,7 @@ fn installed_packages_of_machines_decide_what_is_mirrored() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
     // the list of a real RPM database, including its keys, in the documented format
-    let page = include_str!("../../../docs/how-to/packages.md");
-    let query = page
-        .split("rpm -qa --qf '")
-        .nth(1)
-        .unwrap()
-        .split('\'')
-        .next()
-        .unwrap();
+    let query = documented_format();
     up.wants("install: [lang, tool], base: none");
     let mut install = dnf(place, "node", &format!("{}/", up.url()), "gpgcheck=0\n");
     run(install.args(["--assumeyes", "install", "tool", "libapp"]));

@@ -7,7 +7,7 @@ use crate::support::charts::Signer;
 use crate::support::dice::Dice;
 use crate::support::package_sets::PackageSets;
 use crate::support::peers::file_server;
-use crate::support::yum::{dnf, dnf_each};
+use crate::support::yum::{dnf, dnf_each, documented_format};
 use crate::support::{Place, need, rpm_repository, run};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -315,14 +315,7 @@ fn the_selection_equals_that_of_dnf_on_98_percent_of_random_repositories() {
     build_bases(&place, &cases);
     let server = file_server(&place.path("up"));
     // the documented format for the packages of a node
-    let page = include_str!("../../../docs/how-to/packages.md");
-    let query = page
-        .split("rpm -qa --qf '")
-        .nth(1)
-        .unwrap()
-        .split('\'')
-        .next()
-        .unwrap();
+    let query = documented_format();
     let mut manifest = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n".to_owned();
     for (
         seed,
