@@ -7,6 +7,8 @@ use crate::support::peers::{Server, file_server, own_registry};
 use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::{Images, Place, need};
 use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const NEEDS: [&str; 1] = ["gzip"];
 
@@ -501,28 +503,19 @@ fn a_lock_keeps_its_symbolic_link_and_its_mode() {
 
 #[test]
 fn a_concurrent_edit_of_the_lock_is_not_overwritten() {
-    use std::io::{Read, Write};
     for before in [Some("version: 1\n"), None] {
         let place = Place::new();
-        let upstream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/x", upstream.local_addr().unwrap());
-        place.write(
-            "m.yaml",
-            format!("apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nfiles: [{{url: \"{url}\"}}]\n"),
-        );
         if let Some(before) = before {
             place.write("landfall.lock", before);
         }
         let lock = place.path("landfall.lock");
-        let edits = std::thread::spawn(move || {
-            let (mut stream, _) = upstream.accept().unwrap();
-            let _ = stream.read(&mut [0; 4096]).unwrap();
-            std::fs::write(lock, "version: 1\n# by hand\n").unwrap();
-            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\n";
-            stream.write_all(format!("{answer}x").as_bytes()).unwrap();
+        let upstream = ReverseProxy::new("", move |_| {
+            std::fs::write(&lock, "version: 1\n# by hand\n").unwrap();
+            ProxyAction::Bytes(b"x".to_vec())
         });
+        place.write("m.yaml", manifest_of_file(&upstream.address));
         let report = place.json(1, &["lock", "-f", "m.yaml", "--store", "store"]);
-        edits.join().unwrap();
+        assert_eq!(upstream.requests().len(), 1);
         let printed = report["error"]["message"].as_str().unwrap();
         assert!(
             printed.contains("it was changed after it was read"),
@@ -534,35 +527,34 @@ fn a_concurrent_edit_of_the_lock_is_not_overwritten() {
 
 #[test]
 fn a_concurrent_edit_of_a_lock_that_stays_the_same_is_noticed() {
-    use std::io::{Read, Write};
     let place = Place::new();
-    let upstream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/x", upstream.local_addr().unwrap());
-    place.write(
-        "m.yaml",
-        format!("apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nfiles: [{{url: \"{url}\"}}]\n"),
-    );
     let lock = place.path("landfall.lock");
-    let answers = std::thread::spawn(move || {
-        for edits in [false, true] {
-            let (mut stream, _) = upstream.accept().unwrap();
-            let _ = stream.read(&mut [0; 4096]).unwrap();
-            if edits {
-                std::fs::write(&lock, "version: 1\n# by hand\n").unwrap();
-            }
-            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\n";
-            stream.write_all(format!("{answer}x").as_bytes()).unwrap();
+    let is_edited = Arc::new(AtomicBool::new(false));
+    let edits = is_edited.clone();
+    let upstream = ReverseProxy::new("", move |_| {
+        if edits.load(Ordering::Relaxed) {
+            std::fs::write(&lock, "version: 1\n# by hand\n").unwrap();
         }
+        ProxyAction::Bytes(b"x".to_vec())
     });
+    place.write("m.yaml", manifest_of_file(&upstream.address));
     let args = ["lock", "--refresh", "-f", "m.yaml", "--store", "store"];
     place.json(0, &args);
+    is_edited.store(true, Ordering::Relaxed);
     let report = place.json(1, &args);
-    answers.join().unwrap();
+    assert_eq!(upstream.requests().len(), 2);
     let printed = report["error"]["message"].as_str().unwrap();
     assert!(
         printed.contains("it was changed after it was read"),
         "{report:#}"
     );
+}
+
+/// A manifest with the file `x` of the server at `address`.
+fn manifest_of_file(address: &str) -> String {
+    format!(
+        "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nfiles: [{{url: \"http://{address}/x\"}}]\n"
+    )
 }
 
 /// Before, the file was missing. `MinIO` hashes its programs under the names of their releases.

@@ -3,10 +3,7 @@
 //! landfall are measured one by one in `src/fuzz/cost.rs`.
 
 use crate::support::Place;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 
 /// The address space in MiB, of which the program itself takes 170. A reader that needs much more
 /// than a document has, here 1,300 bytes for a byte, fails to allocate, and landfall then has no
@@ -188,49 +185,14 @@ fn short_files_take_little_memory_in_every_verb_that_reads_them() {
     }
 }
 
-/// Returns the content type and the body of the answer to a request, by its method and target.
-type Answer = dyn Fn(&str, &str) -> (String, Vec<u8>);
-
 /// Starts a server that answers each request with the content type and the body that `answer`
 /// returns for its method and target. Returns `host:port`.
-fn server(answer: impl Fn(&str, &str) -> (String, Vec<u8>) + Send + Sync + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let answer = Arc::new(answer);
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let answer = answer.clone();
-            std::thread::spawn(move || stream.map(|stream| respond(stream, &*answer)));
-        }
+fn server(answer: impl Fn(&str, &str) -> (String, String) + Send + Sync + 'static) -> String {
+    let server = ReverseProxy::new("", move |request| {
+        let (content_type, body) = answer(&request.method, &request.target);
+        ProxyAction::Answer(200, vec![("Content-Type".into(), content_type)], body)
     });
-    address
-}
-
-/// Answers one request. A client that disconnects ends the answer.
-fn respond(mut stream: TcpStream, answer: &Answer) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut head = String::new();
-    while reader.read_line(&mut head).is_ok_and(|count| count > 2) {}
-    let length = head.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length")
-            .then(|| value.trim().parse().ok())?
-    });
-    let _ = std::io::copy(&mut reader.take(length.unwrap_or(0)), &mut std::io::sink());
-    let mut words = head.split_whitespace();
-    let (method, target) = (
-        words.next().unwrap_or_default(),
-        words.next().unwrap_or_default(),
-    );
-    let (content_type, body) = answer(method, target);
-    let length = body.len();
-    let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
-    );
-    let _ = stream.write_all(head.as_bytes());
-    if method != "HEAD" {
-        let _ = stream.write_all(&body);
-    }
+    server.address
 }
 
 /// A manifest with an item of each kind at the server.
@@ -252,7 +214,6 @@ fn manifest(address: &str) -> String {
 #[test]
 fn short_answers_take_little_memory_whatever_is_requested() {
     for (shape, document) in documents() {
-        let body = document.into_bytes();
         let address = server(move |_, target| {
             let is_image = target.contains("/manifests/");
             let content_type = if is_image {
@@ -260,7 +221,7 @@ fn short_answers_take_little_memory_whatever_is_requested() {
             } else {
                 "application/json"
             };
-            (content_type.to_owned(), body.clone())
+            (content_type.to_owned(), document.clone())
         });
         let place = Place::new();
         place.write("m.yaml", manifest(&address));
@@ -284,35 +245,24 @@ fn short_answers_take_little_memory_whatever_is_requested() {
 /// Before, the request was repeated, and the error said that the answer is not HTTP.
 #[test]
 fn answers_with_too_many_headers_are_refused_at_once() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let requests = Arc::new(AtomicUsize::new(0));
-    let count = requests.clone();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let mut line = String::new();
-            while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
-                line.clear();
-            }
-            count.fetch_add(1, Ordering::Relaxed);
-            let headers = "X-A: b\r\n".repeat(10_000);
-            let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n{headers}\r\n").as_bytes());
-        }
+    let headers = vec![("X-A".to_owned(), "b".to_owned()); 10_000];
+    let server = ReverseProxy::new("", move |_| {
+        ProxyAction::Answer(200, headers.clone(), String::new())
     });
+    let address = &server.address;
     let place = Place::new();
     place.write(
         "m.yaml",
         format!("apiVersion: landfall/v1\nkind: Manifest\nimages: [\"{address}/a:v1\"]\n"),
     );
-    let args = ["lock", "-f", "m.yaml", "--plain-http", &address];
+    let args = ["lock", "-f", "m.yaml", "--plain-http", address];
     let (code, text) = exit_of(&place, &args, "headers");
     assert_eq!(code, 1, "{text}");
     assert!(
         text.contains("the headers of the answer are too large, or too many"),
         "{text}"
     );
-    assert_eq!(requests.load(Ordering::Relaxed), 1, "{text}");
+    assert_eq!(server.requests().len(), 1, "{text}");
 }
 
 /// A packet of git's protocol.
@@ -345,7 +295,7 @@ fn lock_refs(list: String) -> String {
         };
         (
             format!("application/x-git-upload-pack-{form}"),
-            body.clone().into_bytes(),
+            body.clone(),
         )
     });
     lock_repository(&address)
@@ -382,7 +332,7 @@ fn a_first_answer_that_lists_refs_is_read_only_as_far_as_needed() {
         let list = packet("# service=git-upload-pack\n") + "0000" + &packet("x\n").repeat(20 << 20);
         (
             "application/x-git-upload-pack-advertisement".to_owned(),
-            list.into_bytes(),
+            list,
         )
     });
     let text = lock_repository(&address);
