@@ -3,9 +3,8 @@
 
 use crate::support::apt::{Apt, AptUpstream, deb};
 use crate::support::yum::{YumUpstream, dnf};
-use crate::support::{Place, landfall_serve, run};
+use crate::support::{Place, landfall_serve, run, shown};
 use std::fs;
-use std::process::Output;
 
 /// The rendered sources at `path`. The paths of their keys are replaced by paths in the folder
 /// `node`.
@@ -14,10 +13,6 @@ fn sources(place: &Place, path: &str) -> String {
         "Signed-By: /",
         &format!("Signed-By: {}/", place.path("node").display()),
     )
-}
-
-fn printed(output: &Output) -> String {
-    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
 }
 
 #[test]
@@ -58,7 +53,7 @@ fn apt_selects_the_pinned_version_and_sees_only_mirrored_packages() {
     run(&mut plain.get(place, &["update"]));
     let newest = get(&plain, &install);
     assert!(!newest.status.success());
-    let message = printed(&newest);
+    let message = shown(&newest);
     assert!(
         message.contains("app_2.0") || message.contains("Status code: 404"),
         "{message}"
@@ -80,7 +75,7 @@ fn apt_selects_the_pinned_version_and_sees_only_mirrored_packages() {
         ["app 1:1.0+b1~x", "lib 1"]
     );
     run(&mut apt.get(place, &install));
-    let message = printed(&get(&apt, &["install", "--simulate", "other"]));
+    let message = shown(&get(&apt, &["install", "--simulate", "other"]));
     assert!(message.contains("no installation candidate"), "{message}");
 
     // a newer installed version is kept, and an older one is upgraded to the mirrored version
@@ -191,13 +186,13 @@ fn dnf_installs_the_pinned_version_and_sees_only_mirrored_packages() {
         &["app"],
     );
     assert!(
-        !without.status.success() && printed(&without).contains("Status code: 404"),
+        !without.status.success() && shown(&without).contains("Status code: 404"),
         "{}",
-        printed(&without)
+        shown(&without)
     );
 
     let with = ask("carried", &text, &["app"]);
-    assert!(with.status.success(), "{}", printed(&with));
+    assert!(with.status.success(), "{}", shown(&with));
     assert_eq!(
         fs::read_to_string(place.path("carried/root/usr/share/app/app")).unwrap(),
         "app 1\n"
@@ -208,8 +203,8 @@ fn dnf_installs_the_pinned_version_and_sees_only_mirrored_packages() {
     );
     let other = ask("other", &text, &["other"]);
     assert!(
-        !other.status.success() && !printed(&other).contains("Status code: 404"),
+        !other.status.success() && !shown(&other).contains("Status code: 404"),
         "{}",
-        printed(&other)
+        shown(&other)
     );
 }

@@ -6,7 +6,7 @@ mod site;
 use crate::support::library::{
     AcceptedLoss, BlobRead, Bundle, Digest, EntryKind, Lock, UnresolvedItem,
 };
-use crate::support::{need, position_of, rounds, skip, test_name, which};
+use crate::support::{code, need, position_of, rounds, shown, skip, test_name, which};
 use serde_json::{Value, json};
 use site::Site;
 use std::fs;
@@ -29,14 +29,6 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
         .flat_map(|_| next().to_le_bytes())
         .take(len)
         .collect()
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-fn shown(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
 fn report(output: &Output) -> Value {

@@ -5,7 +5,7 @@ mod later;
 use crate::support::images::noise;
 use crate::support::library::{Digest, Lock, LockedFile};
 use crate::support::which;
-use crate::support::{Guard, Place, landfall_serve, need, position_of, run};
+use crate::support::{Guard, Place, code, landfall_serve, need, position_of, run, shown};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -93,14 +93,6 @@ impl Desk {
             .write("conf/site.yaml", site.replace("allowed", "../allowed"));
         "conf/site.yaml"
     }
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-fn shown(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
 /// Starts an SSH agent. Returns the folder of its socket, the agent, and the path of the socket.

@@ -54,7 +54,7 @@ use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// The folder for files of tests: `LANDFALL_TEST_DIR`, or one below the target folder.
 pub fn scratch() -> PathBuf {
@@ -233,7 +233,7 @@ impl Place {
             .args(["--progress", "none"])
             .output()
             .unwrap();
-        let printed = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
+        let printed = shown(&run);
         let Some(code) = run.status.code() else {
             panic!("landfall {}: {}\n{printed}", args.join(" "), run.status);
         };
@@ -332,6 +332,16 @@ pub fn position_of(bytes: &[u8], part: &[u8]) -> usize {
         .windows(part.len())
         .position(|window| window == part)
         .unwrap()
+}
+
+/// The exit code of a program, which no signal may have ended.
+pub fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+/// Stdout followed by stderr.
+pub fn shown(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
 }
 
 /// Runs a command that must succeed, and returns its stdout.

@@ -189,12 +189,7 @@ mod tests {
     use super::super::entry::TarEntry;
     use super::super::stored::{BLOCK, stored_len};
     use super::*;
-
-    fn noise(len: usize) -> Vec<u8> {
-        (0..len as u64)
-            .map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
-            .collect()
-    }
+    use crate::testkit::sample::noise;
 
     #[test]
     fn frames_of_both_forms_are_ordinary_zstd_and_decode_to_their_content() {

@@ -309,6 +309,7 @@ impl ContentForm {
 mod tests {
     use super::*;
     use crate::format::frame::stored;
+    use crate::testkit::sample::noise;
 
     struct Bytes(Vec<u8>);
 
@@ -352,12 +353,6 @@ mod tests {
             stored_len(CHUNK as u64) + stored_len(1)
         );
         assert_eq!(stored_len(0), 0);
-    }
-
-    fn noise(len: usize) -> Vec<u8> {
-        (0..len as u64)
-            .map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
-            .collect()
     }
 
     #[test]
