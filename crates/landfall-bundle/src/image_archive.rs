@@ -6,11 +6,11 @@
 //! [`ImageArchiveFormat::Docker`] has one manifest of each image, and also `manifest.json` as
 //! `docker save` writes it.
 
+use crate::read::volume_set::begins_with;
 use crate::tar_header::{END, encode, encoded_len, padding};
 use landfall_content::{BlobRead, ContentError, CopyError, copy_checked};
 use landfall_item::lockfile::Lock;
 use landfall_item::{LockedImage, OneManifest, ReadError, Selection, SelectionError};
-use landfall_model::document::open_input;
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem};
 use landfall_model::{
     Descriptor, DestinationMap, Digest, Failure, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, Platform,
@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 
 /// The format of an archive.
@@ -377,10 +377,7 @@ impl ImageArchive {
 pub fn is_image_archive(path: &Path) -> bool {
     let mut first = encode(LAYOUT_FILE, OCI_LAYOUT.len() as u64);
     first.extend(OCI_LAYOUT);
-    let mut found = Vec::new();
-    open_input(path)
-        .and_then(|file| file.take(first.len() as u64).read_to_end(&mut found))
-        .is_ok_and(|_| found == first)
+    begins_with(path, &first)
 }
 
 fn zero_padding(size: u64) -> &'static [u8] {

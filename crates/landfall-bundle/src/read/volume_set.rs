@@ -185,15 +185,17 @@ pub(crate) fn numbers(base: &Path) -> io::Result<BTreeSet<usize>> {
 
 /// Whether a file begins like a volume: with a frame header.
 pub(crate) fn begins_volume(path: &Path) -> bool {
-    let mut first = [0; PREFIX.len()];
-    open_input(path)
-        .and_then(|mut file| file.read_exact(&mut first))
-        .is_ok_and(|()| first == PREFIX)
+    begins_with(path, &PREFIX)
 }
 
 /// Whether a file begins with the first frame of a bundle, the header of `oci-layout`.
 pub(crate) fn begins_bundle(path: &Path) -> bool {
     let first = frame::stored(&header::encode(LAYOUT[0], OCI_LAYOUT.len() as u64));
+    begins_with(path, &first)
+}
+
+/// Whether the file at `path` can be read and begins with these bytes.
+pub(crate) fn begins_with(path: &Path, first: &[u8]) -> bool {
     let mut found = Vec::new();
     open_input(path)
         .and_then(|file| file.take(first.len() as u64).read_to_end(&mut found))
