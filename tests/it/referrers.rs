@@ -138,34 +138,13 @@ fn an_unchanged_image_costs_one_head_one_tag_list_and_one_referrers_list() {
 
         // `mirror -f` has no lock, so the store remembers the referrers
         signed.manifest(&format!("images: [{}/bare:v1]\n", front.address));
-        let mirror = |exit: i32| {
-            place.json(
-                exit,
-                &[
-                    "mirror",
-                    "-f",
-                    "m.yaml",
-                    "--store",
-                    "kept",
-                    "--to",
-                    &to.address,
-                ],
-            )["items"][0]
-                .clone()
+        let mirror_to = |exit: i32, to: &str| {
+            let mirror = ["mirror", "-f", "m.yaml", "--store", "kept", "--to", to];
+            place.json(exit, &mirror)["items"][0].clone()
         };
+        let mirror = |exit: i32| mirror_to(exit, &to.address);
         // this run uploads to the target itself
-        place.json(
-            0,
-            &[
-                "mirror",
-                "-f",
-                "m.yaml",
-                "--store",
-                "kept",
-                "--to",
-                &target.address,
-            ],
-        );
+        mirror_to(0, &target.address);
         front.requests();
         to.requests();
         assert_eq!(mirror(0)["status"], "present");
@@ -191,34 +170,12 @@ fn an_unchanged_image_costs_one_head_one_tag_list_and_one_referrers_list() {
         // a remembered image is used only if upstream still has it: here, the tag first moves, and
         // is then removed
         images.push(&signed.upstream.address, "bare", "v1", &moved);
-        let report = place.json(
-            1,
-            &[
-                "mirror",
-                "-f",
-                "m.yaml",
-                "--store",
-                "kept",
-                "--to",
-                &target.address,
-            ],
-        );
-        assert_eq!(report["items"][0]["digest"], digest(&moved), "{report:#}");
+        let item = mirror_to(1, &target.address);
+        assert_eq!(item["digest"], digest(&moved), "{item:#}");
         front.answer("/bare/manifests/v1", 404, "", b"");
-        let report = place.json(
-            1,
-            &[
-                "mirror",
-                "-f",
-                "m.yaml",
-                "--store",
-                "kept",
-                "--to",
-                &target.address,
-            ],
-        );
+        let item = mirror_to(1, &target.address);
         assert_eq!(
-            (&report["items"][0]["status"], &report["items"][0]["digest"]),
+            (&item["status"], &item["digest"]),
             (&json!("missing"), &Value::Null)
         );
     }
