@@ -1,6 +1,7 @@
 //! Unusual responses: compressed in transit, with absurd numbers, in old formats, or too large.
 
 use super::in_transit::compress;
+use super::manifest_limits::lock as lock_image;
 use super::{manifest, reasons};
 use crate::support::faults::Faults;
 use crate::support::faults::{Content, Settings};
@@ -82,11 +83,7 @@ fn a_quota_with_an_absurd_window_is_reported_without_a_panic() {
         ProxyAction::Answer(429, headers.into(), String::new())
     });
     let host = &middle.address;
-    manifest(&place, &format!("images: [{host}/app:v1]\n"));
-    let report = place.json(
-        1,
-        &["lock", "-f", "m.yaml", "--store", "s", "--plain-http", host],
-    );
+    let report = lock_image(&place, host, "app:v1", 1);
     assert!(
         reasons(&report)[0].contains("asks to retry in"),
         "{report:#}"
@@ -232,12 +229,7 @@ fn the_error_for_a_docker_schema_1_manifest_names_its_format() {
     });
     let host = &middle.address;
     for reference in [":v1".to_owned(), format!("@{named}")] {
-        let _ = std::fs::remove_file(place.path("landfall.lock"));
-        manifest(&place, &format!("images: [\"{host}/app{reference}\"]\n"));
-        let report = place.json(
-            1,
-            &["lock", "-f", "m.yaml", "--store", "s", "--plain-http", host],
-        );
+        let report = lock_image(&place, host, &format!("app{reference}"), 1);
         let why = reasons(&report)[0];
         assert!(
             why.contains("Docker schema 1 manifest") && why.contains("a newer tag"),
@@ -266,10 +258,7 @@ fn status_400_for_a_manifest_by_digest_is_not_reported_as_a_missing_manifest() {
             }
         });
         let host = &middle.address;
-        let _ = std::fs::remove_file(place.path("landfall.lock"));
-        manifest(&place, &format!("images: [\"{host}/app:v1\"]\n"));
-        let lock = ["lock", "-f", "m.yaml", "--store", "s", "--plain-http", host];
-        let report = place.json(1, &lock);
+        let report = lock_image(&place, host, "app:v1", 1);
         let why = reasons(&report)[0];
         assert!(why.contains(expected), "{why}");
         assert_eq!(middle.count("GET", "/manifests/v1"), requests, "{why}");
@@ -307,25 +296,7 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
     let app = content.image("app", "linux/amd64", &[(1, 10)]);
     content.tag("app", "v1", &app);
     let server = Faults::new(content);
-    let lock = |reference: &str| {
-        let _ = std::fs::remove_file(place.path("landfall.lock"));
-        manifest(
-            &place,
-            &format!("images: [\"{}/{reference}\"]\n", server.address),
-        );
-        place.json(
-            1,
-            &[
-                "lock",
-                "-f",
-                "m.yaml",
-                "--store",
-                "s",
-                "--plain-http",
-                &server.address,
-            ],
-        )
-    };
+    let lock = |reference: &str| lock_image(&place, &server.address, reference, 1);
     server.set(Settings {
         no_referrers: true,
         ..Settings::default()
@@ -355,23 +326,7 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
             _ => ProxyAction::Pass,
         }
     });
-    let _ = std::fs::remove_file(place.path("landfall.lock"));
-    manifest(
-        &place,
-        &format!("images: [\"{}/app:v1\"]\n", middle.address),
-    );
-    let report = place.json(
-        1,
-        &[
-            "lock",
-            "-f",
-            "m.yaml",
-            "--store",
-            "s",
-            "--plain-http",
-            &middle.address,
-        ],
-    );
+    let report = lock_image(&place, &middle.address, "app:v1", 1);
     let why = reasons(&report)[0];
     assert!(why.contains("larger than 33.6 MB together"), "{why}");
     assert!(
@@ -409,20 +364,7 @@ fn no_image_fails_if_only_the_request_for_its_tag_list_gets_401() {
             let auths = json!({"auths": {&host: {"username": "u", "password": "p"}}});
             place.write("home/.docker/config.json", auths.to_string());
         }
-        manifest(&place, &format!("images: [{host}/app:v1]\n"));
-        let _ = std::fs::remove_file(place.path("landfall.lock"));
-        place.json(
-            0,
-            &[
-                "lock",
-                "-f",
-                "m.yaml",
-                "--store",
-                "s",
-                "--plain-http",
-                &host,
-            ],
-        );
+        lock_image(&place, &host, "app:v1", 0);
         assert!(middle.count("GET", "/tags/list") > 0);
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 const DEPTH: usize = 8;
 
 /// Locks `reference` at `host`, and returns the report.
-fn lock(place: &Place, host: &str, reference: &str, exit: i32) -> Value {
+pub(super) fn lock(place: &Place, host: &str, reference: &str, exit: i32) -> Value {
     let _ = std::fs::remove_file(place.path("landfall.lock"));
     manifest(place, &format!("images: [\"{host}/{reference}\"]\n"));
     let args = ["lock", "-f", "m.yaml", "--store", "s", "--plain-http", host];
