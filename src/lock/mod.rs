@@ -22,7 +22,7 @@ use landfall_item::{
     Resolver, host_in,
 };
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem};
-use landfall_model::{Digest, today};
+use landfall_model::today;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Display;
@@ -443,106 +443,76 @@ impl<'a> SortedResults<'a> {
     /// Records the outcome of the request called `name` and returns the item that the lock keeps.
     fn add<K: ItemKind>(&mut self, name: &str, found: ResolveOutcome<K>) -> Option<K> {
         let kind = K::KIND;
-        let item = match &found {
-            ResolveOutcome::Kept(item)
-            | ResolveOutcome::New(item)
-            | ResolveOutcome::Gone(item)
-            | ResolveOutcome::Failed(Some(item), _) => Some(item.as_item()),
-            ResolveOutcome::Failed(None, _) => None,
-        };
-        let packages = match item {
-            Some(LockedItem::Packages(set)) => distinct_packages(set),
-            _ => 0,
-        };
-        let mut push = |status, digest: Option<&Digest>, reason| {
-            self.items.push(ReportItem {
-                digest: digest.cloned(),
-                packages,
-                ..ReportItem::new(kind, name.into(), status, reason)
-            });
-        };
-        match found {
+        let (item, status, reason) = match found {
             ResolveOutcome::Kept(item) => {
-                push(
-                    ItemStatus::Present,
-                    Some(item.as_item().digest()),
-                    item.as_item().note(),
-                );
-                Some(item)
+                let note = item.as_item().note();
+                (Some(item), ItemStatus::Present, note)
             }
             ResolveOutcome::New(item) => {
-                push(
-                    ItemStatus::Done,
-                    Some(item.as_item().digest()),
-                    item.as_item().note(),
-                );
-                Some(item)
+                let note = item.as_item().note();
+                (Some(item), ItemStatus::Done, note)
             }
             ResolveOutcome::Gone(old) => {
-                let reason = "upstream does not have it any more; the old pin is kept";
-                push(
-                    ItemStatus::Failed,
-                    Some(old.as_item().digest()),
-                    Some(reason.into()),
-                );
                 self.gone.push(LockChange {
                     from: Some(old.as_item().digest().clone()),
                     ..LockChange::new(kind, name, "gone")
                 });
-                Some(old)
+                let reason = "upstream does not have it any more; the old pin is kept";
+                (Some(old), ItemStatus::Failed, Some(reason.into()))
             }
             // the manifest says that such an item is not needed
             ResolveOutcome::Failed(_, cause) if cause.is_for_other_platforms => {
-                push(ItemStatus::Skipped, None, Some(cause.message));
-                None
+                (None, ItemStatus::Skipped, Some(cause.message))
             }
             ResolveOutcome::Failed(Some(old), cause) => {
                 let reason = format!("{}; the old pin is kept", cause.message);
-                push(
-                    ItemStatus::Failed,
-                    Some(old.as_item().digest()),
-                    Some(reason),
-                );
-                Some(old)
+                (Some(old), ItemStatus::Failed, Some(reason))
             }
-            ResolveOutcome::Failed(None, cause) => {
-                match self.accepted.get(name) {
-                    Some(accepted) if cause.is_gone => {
-                        // dates are written as YYYY-MM-DD, so their texts have the same order
-                        let is_expired = accepted.until < today().to_string();
-                        let status = if is_expired {
-                            ItemStatus::Missing
-                        } else {
-                            ItemStatus::Skipped
-                        };
-                        let reason = format!(
-                            "{} (accepted until {}): {}",
-                            accepted.reason, accepted.until, cause.message
-                        );
-                        push(status, None, Some(reason));
-                        self.missing.push((*accepted).clone());
-                    }
-                    accepted => {
-                        // a network failure must not turn into an accepted loss
-                        let rule = match accepted {
-                            Some(_) => {
-                                "; `missing:` applies only to items that upstream reports as not \
-                                 found"
-                            }
-                            None => "",
-                        };
-                        push(ItemStatus::Missing, None, Some(cause.message + rule));
-                        // the lock must be the same on every machine: see `ResolveError`
-                        self.unresolved.push(UnresolvedItem {
-                            kind,
-                            name: name.into(),
-                            cause: cause.recorded,
-                        });
-                    }
+            ResolveOutcome::Failed(None, cause) => match self.accepted.get(name) {
+                Some(accepted) if cause.is_gone => {
+                    // dates are written as YYYY-MM-DD, so their texts have the same order
+                    let is_expired = accepted.until < today().to_string();
+                    let status = if is_expired {
+                        ItemStatus::Missing
+                    } else {
+                        ItemStatus::Skipped
+                    };
+                    let reason = format!(
+                        "{} (accepted until {}): {}",
+                        accepted.reason, accepted.until, cause.message
+                    );
+                    self.missing.push((*accepted).clone());
+                    (None, status, Some(reason))
                 }
-                None
-            }
-        }
+                accepted => {
+                    // a network failure must not turn into an accepted loss
+                    let rule = match accepted {
+                        Some(_) => {
+                            "; `missing:` applies only to items that upstream reports as not found"
+                        }
+                        None => "",
+                    };
+                    // the lock must be the same on every machine: see `ResolveError`
+                    self.unresolved.push(UnresolvedItem {
+                        kind,
+                        name: name.into(),
+                        cause: cause.recorded,
+                    });
+                    (None, ItemStatus::Missing, Some(cause.message + rule))
+                }
+            },
+        };
+        let locked = item.as_ref().map(K::as_item);
+        let packages = match locked {
+            Some(LockedItem::Packages(set)) => distinct_packages(set),
+            _ => 0,
+        };
+        self.items.push(ReportItem {
+            digest: locked.map(|item| item.digest().clone()),
+            packages,
+            ..ReportItem::new(kind, name.into(), status, reason)
+        });
+        item
     }
 }
 
