@@ -172,13 +172,9 @@ impl<'a> PushRun<'a> {
     /// Fails the deliveries without a result: those of a stuck run, and those whose task panicked.
     pub(super) fn fail_unfinished(&mut self, stuck: Option<String>) {
         let message = stuck.unwrap_or_else(|| "its delivery ended without a result".to_owned());
-        for result in self.results.iter_mut().filter(|result| result.is_none()) {
-            let message = message.clone();
-            *result = Some(Err(TransferError::new(
-                TransferSide::Destination,
-                ErrorKind::Local,
-                message,
-            )));
+        let error = TransferError::new(TransferSide::Destination, ErrorKind::Local, message);
+        for result in &mut self.results {
+            result.get_or_insert_with(|| Err(error.clone()));
         }
     }
 
@@ -280,8 +276,6 @@ impl<'a> PushRun<'a> {
             blobs: uploader.take_blob_locations(),
             pruned: Vec::new(),
         };
-        let needed_bytes = self.needed_bytes;
-        let unlisted = self.unlisted;
         let mut moved = self.moved;
         moved.sort_by(|a, b| a.at.cmp(&b.at));
         Pushed {
@@ -290,8 +284,8 @@ impl<'a> PushRun<'a> {
             is_stopped: self.is_stopped,
             moved,
             trimmed: replaced,
-            unlisted,
-            needed_bytes,
+            unlisted: self.unlisted,
+            needed_bytes: self.needed_bytes,
             receipt,
         }
     }
