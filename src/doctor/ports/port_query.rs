@@ -136,14 +136,10 @@ impl PortQuery {
             .chain(named)
             .collect();
         if !roles.contains(role) && role != ALL_ROLES {
-            let near =
-                nearest(role, roles.iter().copied()).map(|near| format!("did you mean {near}? "));
-            let all = roles.into_iter().collect::<Vec<_>>().join(", ");
-            let words = format!(
-                "{}known roles are {all}, and {ALL_ROLES}",
-                near.unwrap_or_default()
-            );
-            return Err(Failure::usage(format!("there is no role {role}: {words}")));
+            let known = known_words("roles", role, &roles);
+            return Err(Failure::usage(format!(
+                "there is no role {role}: {known}, and {ALL_ROLES}"
+            )));
         }
         // An endpoint of the lock may be for a role that is called `all`.
         let is_all = role == ALL_ROLES && !roles.contains(role);
@@ -280,13 +276,7 @@ impl PortSettings<'_> {
                     address(value).ok_or_else(|| wrong("write HOST or HOST:PORT".into()))?;
                 settings.addresses.insert(key, address);
             } else {
-                let near = nearest(key, known.iter().copied())
-                    .map(|near| format!("did you mean {near}? "));
-                let all = known.iter().copied().collect::<Vec<_>>().join(", ");
-                return Err(wrong(format!(
-                    "{}known names are {all}",
-                    near.unwrap_or_default()
-                )));
+                return Err(wrong(known_words("names", key, &known)));
             }
         }
         Ok(settings)
@@ -346,6 +336,15 @@ impl PortSettings<'_> {
             }
         }
     }
+}
+
+/// The end of a message about an unknown word: the most similar one of `known`, and all of them.
+fn known_words(what: &str, word: &str, known: &BTreeSet<&str>) -> String {
+    let near = nearest(word, known.iter().copied());
+    let near = near.map(|near| format!("did you mean {near}? "));
+    let all: Vec<&str> = known.iter().copied().collect();
+    let near = near.unwrap_or_default();
+    format!("{near}known {what} are {}", all.join(", "))
 }
 
 /// Parses a range of ports such as `30000-32767`.
