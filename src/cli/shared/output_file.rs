@@ -210,9 +210,6 @@ fn unwritable(what: &str, file: &Path, fault: &str) -> CliError {
 
 // Writes files that must not exist yet: all of them, or none.
 
-/// The paths of files, each with its content.
-pub(crate) type NewFiles<'f> = [(PathBuf, &'f str)];
-
 /// Checks that none of the files exists.
 pub(crate) fn refuse_present(files: &[impl AsRef<Path>]) -> Result<(), CliError> {
     match files
@@ -233,7 +230,7 @@ pub(crate) fn refuse_present(files: &[impl AsRef<Path>]) -> Result<(), CliError>
 /// Writes the files to `folder` and runs `check`. If either fails, the files are removed again.
 pub(crate) fn write_new(
     folder: &Path,
-    files: &NewFiles<'_>,
+    files: &[(impl AsRef<Path>, impl AsRef<str>)],
     check: impl FnOnce() -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     let is_new = !folder.exists();
@@ -241,7 +238,9 @@ pub(crate) fn write_new(
     let mut written = Vec::new();
     let attempt = || {
         for (file, text) in files {
-            create_file(file, text.as_bytes()).map_err(|error| Failure::write(file, error))?;
+            let file = file.as_ref();
+            create_file(file, text.as_ref().as_bytes())
+                .map_err(|error| Failure::write(file, error))?;
             written.push(file);
         }
         check()

@@ -103,7 +103,7 @@ impl ImportCommand {
         let file = self.out.join("manifest.yaml");
         refuse_present(&[&file])?;
         // Reads the manifest as `lock` would. If that fails, the new file is removed again.
-        write_new(&self.out, &[(file.clone(), manifest.as_str())], || {
+        write_new(&self.out, &[(&file, &manifest)], || {
             input_file::manifests(std::slice::from_ref(&file), &[]).map(drop)
         })?;
         lines.push(format!(

@@ -1,6 +1,7 @@
 //! `landfall init --from SYSTEM` and `--list`: the manifests that landfall ships.
 
-use crate::cli::shared::output_file::{NewFiles, refuse_present, write_new};
+use crate::cli::shared::listing::text_of;
+use crate::cli::shared::output_file::{refuse_present, write_new};
 use crate::cli::shared::verb_report::SystemRow;
 use crate::cli::shared::{CliError, Exit, ReportMember, VerbOutcome, VerbReport};
 use landfall_item::manifest::{CATALOGUE, CatalogueManifest};
@@ -62,28 +63,17 @@ pub(crate) fn written(
     report.add(ReportMember::Written(names.clone()));
     report.add(ReportMember::Edit(shipped.edit));
     report.add(ReportMember::Next(next.clone()));
-    let mut text = String::new();
     if dry_run {
-        files
-            .iter()
-            .for_each(|(path, content)| text += &format!("--- {}\n{content}", path.display()));
+        let texts = files.iter();
+        let texts = texts.map(|(path, content)| format!("--- {}\n{content}", path.display()));
+        let text: String = texts.collect();
         return Ok(VerbOutcome::new(report, text, Exit::Done).document());
     }
-    let new: Vec<(PathBuf, &str)> = files
-        .iter()
-        .map(|(path, text)| (path.clone(), text.as_str()))
-        .collect();
-    let new: &NewFiles<'_> = &new;
-    write_new(out, new, || Ok(()))?;
-    names
-        .iter()
-        .for_each(|name| text += &format!("wrote {name}\n"));
-    shipped
-        .edit
-        .iter()
-        .for_each(|line| text += &format!("edit {line}\n"));
-    text += &format!("next: {next}\n");
-    Ok(VerbOutcome::new(report, text, Exit::Done))
+    write_new(out, &files, || Ok(()))?;
+    let written = names.iter().map(|name| format!("wrote {name}"));
+    let edit = shipped.edit.iter().map(|line| format!("edit {line}"));
+    let lines = written.chain(edit).chain([format!("next: {next}")]);
+    Ok(VerbOutcome::new(report, text_of(lines), Exit::Done))
 }
 
 /// The command that follows: it needs the site too, which may have the proxy.

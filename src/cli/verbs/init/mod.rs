@@ -103,10 +103,7 @@ impl InitCommand {
             let text = format!("--- {manifest_name}\n{manifest}--- {site_name}\n{site}");
             return Ok(VerbOutcome::new(report, text, exit).document());
         }
-        let new = [
-            (manifest_file.clone(), manifest.as_str()),
-            (site_file.clone(), site.as_str()),
-        ];
+        let new = [(manifest_file, &manifest), (site_file, &site)];
         // Reads the manifest as `lock` would. If that fails, the new files are removed again.
         write_new(&self.out, &new, || {
             input_file::manifests(std::slice::from_ref(manifest_file), &[]).map(drop)
