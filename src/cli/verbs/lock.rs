@@ -99,9 +99,7 @@ impl LockCommand {
         report.add(ReportMember::EndpointChanges(locked.endpoints.clone()));
         let changes = changed.iter().flat_map(change_lines);
         let lines = changes.chain(locked.endpoints.iter().map(endpoint_line));
-        for line in lines {
-            let _ = writeln!(text, "{line}");
-        }
+        text.extend(lines.map(|line| line + "\n"));
         let open: Vec<_> = lock
             .charts
             .iter()
@@ -155,24 +153,17 @@ impl LockCommand {
         let counted = success_counts(&report.items);
         let lost = failure_counts(&report.totals());
         let path = self.lock.display();
-        let _ = match (resolved_nothing && !self.check, old) {
+        text += &match (resolved_nothing && !self.check, old) {
             (true, Some(_)) => {
-                writeln!(
-                    text,
-                    "nothing could be locked: {counted}{lost}; {path} was left unchanged"
-                )
+                format!("nothing could be locked: {counted}{lost}; {path} was left unchanged\n")
             }
-            (true, None) => writeln!(
-                text,
-                "nothing could be locked: {counted}{lost}; {path} was not written"
+            (true, None) => {
+                format!("nothing could be locked: {counted}{lost}; {path} was not written\n")
+            }
+            (false, _) => format!(
+                "{verb} {counted} in {path}{lost}{result}, fingerprint {}\n",
+                lock.fingerprint()
             ),
-            (false, _) => {
-                writeln!(
-                    text,
-                    "{verb} {counted} in {path}{lost}{result}, fingerprint {}",
-                    lock.fingerprint()
-                )
-            }
         };
         let mut outcome = VerbOutcome::of(report, text);
         if self.check && moved > 0 {
