@@ -71,15 +71,10 @@ pub(crate) fn outcome(
         })
     };
     let failed = done.iter().filter(|done| done.result.is_err()).count();
-    let changes = occurrences()
-        .filter(|(_, occurrence)| occurrence.is_change())
-        .count();
-    let settled = occurrences()
-        .filter(|(_, occurrence)| matches!(occurrence.meaning, ReferenceMeaning::Settled(_)))
-        .count();
-    let left = occurrences()
-        .filter(|(_, occurrence)| matches!(occurrence.meaning, ReferenceMeaning::Left(_)))
-        .count();
+    let count = |is: fn(&Occurrence) -> bool| occurrences().filter(|(_, one)| is(one)).count();
+    let changes = count(Occurrence::is_change);
+    let settled = count(|one| matches!(one.meaning, ReferenceMeaning::Settled(_)));
+    let left = count(|one| matches!(one.meaning, ReferenceMeaning::Left(_)));
 
     let mut notes: Vec<String> = done
         .iter()
@@ -147,9 +142,7 @@ pub(crate) fn outcome(
             )
         }
     });
-    let ambiguous = occurrences()
-        .filter(|(_, occurrence)| is_ambiguous(occurrence))
-        .count();
+    let ambiguous = count(is_ambiguous);
     if ambiguous > 0 {
         let references = count_of(ambiguous, "reference");
         let have = if ambiguous == 1 { "has" } else { "have" };
