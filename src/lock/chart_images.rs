@@ -37,10 +37,9 @@ impl FindImages for ChartImages {
             coalesce(&mut next, &user);
             user = next;
         }
-        let rendered = match &how.helm {
-            Some(version) => Some(render(archive, version, how)?),
-            None => None,
-        };
+        let helm = how.helm.as_ref();
+        let rendered = helm.map(|version| render(archive, version, how));
+        let rendered = rendered.transpose()?;
         // An empty inventory lacks every image, so the search of `audit` returns all images of the
         // chart.
         let nothing = Lock::default();

@@ -75,11 +75,7 @@ pub(crate) fn draft_manifest(
         .cloned()
         .partition(|path| path.as_path() == Path::new("-"));
     let mut found = discover(&paths, &inventory, &context.limits, request.helm)?;
-    let stdin = if stdin.is_empty() {
-        None
-    } else {
-        Some(read_stdin()?)
-    };
+    let stdin = (!stdin.is_empty()).then(read_stdin).transpose()?;
     if let Some(text) = &stdin {
         found.found.extend(audit_text("<stdin>", text, &inventory));
         found.read += 1;

@@ -58,10 +58,9 @@ impl MirrorCommand {
             .as_deref()
             .map(|path| context.read_lock(path))
             .transpose()?;
-        let wanted = if given.is_none() {
-            Some(context.read_manifests(&self.manifests.paths()?, &self.platforms)?)
-        } else {
-            None
+        let wanted = match &given {
+            Some(_) => None,
+            None => Some(context.read_manifests(&self.manifests.paths()?, &self.platforms)?),
         };
         // A store that is named keeps all downloaded content. Without one, only the content that is
         // downloaded to resolve the items is kept until the end of the run, because the push needs

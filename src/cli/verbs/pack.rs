@@ -132,11 +132,8 @@ impl PackCommand {
         let progress = Arc::clone(&context.progress);
         let page = Arc::clone(&context.page);
         let is_verbose = context.global.verbose > 0;
-        let stdout = if out == Path::new("-") && !self.dry_run {
-            Some(self.stdout(context)?)
-        } else {
-            None
-        };
+        let to_stdout = out == Path::new("-") && !self.dry_run;
+        let stdout = to_stdout.then(|| self.stdout(context)).transpose()?;
         let object = self.object(context, &out)?;
         if object.is_none() && !self.dry_run && out != Path::new("-") && self.volume_size.is_none()
         {
@@ -212,7 +209,6 @@ impl PackCommand {
                     packaging.documents = documents(&plan, &out, &packaging, command())?;
                 }
                 let options = PackOptions { level: self.level };
-                let to_stdout = stdout.is_some();
                 let signer = packaging.signer.as_deref();
                 let written = match (stdout, upload) {
                     (Some(stdout), _) => {

@@ -116,13 +116,11 @@ impl DoctorCommand {
             .filter(|_| !self.disconnected)
             .map(|lock| lock.endpoints.as_slice())
             .unwrap_or_default();
-        let query = match &self.role {
-            Some(role) => Some(
-                PortQuery::new(role, self.expose, &self.set, endpoints)
-                    .map_err(|error| CliError::usage(error.to_string()))?,
-            ),
-            None => None,
-        };
+        let query = self.role.as_deref().map(|role| {
+            PortQuery::new(role, self.expose, &self.set, endpoints)
+                .map_err(|error| CliError::usage(error.to_string()))
+        });
+        let query = query.transpose()?;
         if let (Some(query), Some(name)) = (&query, &self.format) {
             return Ok(print_ports(query, name));
         }

@@ -43,11 +43,8 @@ pub(crate) struct DoctorNode {
 impl DoctorNode {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let files = self.files()?;
-        let lock = if self.locked.is_named() {
-            Some(self.locked.load(context)?)
-        } else {
-            None
-        };
+        let is_named = self.locked.is_named();
+        let lock = is_named.then(|| self.locked.load(context)).transpose()?;
         let site = context.site.as_ref();
         let services = self
             .service_cidr
@@ -55,10 +52,8 @@ impl DoctorNode {
             .or_else(|| site.and_then(|site| site.service_cidr(None)))
             .unwrap_or(DEFAULT_SERVICES);
         let (mut diagnoses, mirrors) = check_machine(&files, services).map_err(CliError::usage)?;
-        let mapping = match context.site_target()? {
-            Some(_) => Some(context.mapping(None)?),
-            None => None,
-        };
+        let target = context.site_target()?;
+        let mapping = target.map(|_| context.mapping(None)).transpose()?;
         diagnoses.push(check_image_names(&mirrors, lock.as_ref(), mapping.as_ref()));
         if self.from_files.is_some() {
             diagnoses.extend(clock_of_files(&files));

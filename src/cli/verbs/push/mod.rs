@@ -297,11 +297,9 @@ impl PushCommand {
         let bundle = Some(accepted.report_member());
         let fingerprint = accepted.bundle.fingerprint().clone();
         let serial = accepted.bundle.serial();
-        let whole = if self.pruning.prune && !accepted.bundle.partial().is_empty() {
-            Some(accepted.bundle.lock()?)
-        } else {
-            None
-        };
+        let is_partial = !accepted.bundle.partial().is_empty();
+        let whole = (self.pruning.prune && is_partial).then(|| accepted.bundle.lock());
+        let whole = whole.transpose()?;
         let volumes =
             Some(accepted.bundle.clone()).filter(|bundle| bundle.is_split() && !allow_partial);
         let chain = BundleWithBases::new(

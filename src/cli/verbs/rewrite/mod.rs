@@ -120,11 +120,7 @@ impl RewriteCommand {
         }
         self.paths.clone_from(&charts.paths);
         let inputs = self.inputs()?;
-        let stdin = if is_stdin(&self.paths[0]) {
-            Some(read_stdin()?)
-        } else {
-            None
-        };
+        let stdin = is_stdin(&self.paths[0]).then(read_stdin).transpose()?;
         let stdin = stdin.as_deref();
         let mapping = context.mapping(self.to.as_ref())?;
         if let Some(collision) = collision(&mapping, &lock) {
