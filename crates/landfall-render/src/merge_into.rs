@@ -296,10 +296,7 @@ pub fn site_facts(request: &RenderRequest<'_>) -> Result<SiteFacts, Failure> {
     let proxies = [proxy.http, proxy.https].into_iter().flatten();
     let urls = proxies.map(|proxy| proxy.url());
     let urls = urls.chain(request.file_server().map(str::to_owned));
-    facts.parts.extend(
-        urls.filter_map(|url| authority(&url))
-            .collect::<Vec<String>>(),
-    );
+    facts.parts.extend(urls.filter_map(|url| authority(&url)));
     Ok(facts)
 }
 
