@@ -46,14 +46,16 @@ pub(super) const OBJECT_NAME: &str = "the name of an object has at most 253 char
 
 /// Whether Kubernetes accepts `name` as the name of an object.
 pub(super) fn is_object_name(name: &str) -> bool {
+    name.len() <= 253 && name.split('.').all(is_part)
+}
+
+/// Whether the characters of `part` are those of a name without dots.
+pub(super) fn is_part(part: &str) -> bool {
     let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    name.len() <= 253
-        && name.split('.').all(|part| {
-            !part.is_empty()
-                && part.chars().all(is_allowed)
-                && !part.starts_with('-')
-                && !part.ends_with('-')
-        })
+    !part.is_empty()
+        && part.chars().all(is_allowed)
+        && !part.starts_with('-')
+        && !part.ends_with('-')
 }
 
 /// Returns the `metadata` of an object.

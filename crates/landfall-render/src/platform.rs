@@ -1,6 +1,6 @@
 //! The interface of a platform: its command line, its input and its output.
 
-use crate::kubernetes_objects::{OBJECT_NAME, is_object_name};
+use crate::kubernetes_objects::{OBJECT_NAME, is_object_name, is_part};
 use crate::node_registry::{NodeRegistry, names_host};
 use crate::proxy::{self, NoProxyDialect, NoProxyEntries, NodeProxy};
 use crate::rendered_file::RenderedFile;
@@ -600,12 +600,7 @@ const LABEL: &str = "a name has at most 63 characters, only lower-case letters, 
                      starts and ends with a letter or digit";
 
 fn is_label(name: &str) -> bool {
-    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    !name.is_empty()
-        && name.len() <= 63
-        && name.chars().all(is_allowed)
-        && !name.starts_with('-')
-        && !name.ends_with('-')
+    name.len() <= 63 && is_part(name)
 }
 
 fn unknown(known: &'static [PlatformSetting], key: &str) -> Failure {
