@@ -159,31 +159,28 @@ pub(crate) fn add_to_report(report: &mut VerbReport, updated: &UpdateOutcome) {
         ..
     } in &updated.moves
     {
+        let to = to.iter().map(|to| {
+            let message = format!("{} -> {}", short(from), short(to));
+            (AnnotationLevel::Notice, message)
+        });
+        let held = held.iter().map(|held| {
+            let message = format!("{} is held back: {}", held.version, held.why);
+            (AnnotationLevel::Warning, message)
+        });
+        let waiting = waiting.iter().map(|waiting| {
+            let message = format!("{} waits until {}", short(&waiting.version), waiting.until);
+            (AnnotationLevel::Notice, message)
+        });
+        let all = to.chain(held).chain(waiting);
         let place = Some((at.file.clone(), at.line, at.column));
-        let annotation = |level, message| CiAnnotation {
-            level,
-            place: place.clone(),
-            title: name.clone(),
-            message,
-        };
-        report.annotations.extend(to.iter().map(|to| {
-            annotation(
-                AnnotationLevel::Notice,
-                format!("{} -> {}", short(from), short(to)),
-            )
-        }));
-        let held = held
-            .iter()
-            .map(|held| format!("{} is held back: {}", held.version, held.why));
         report
             .annotations
-            .extend(held.map(|message| annotation(AnnotationLevel::Warning, message)));
-        let waiting = waiting
-            .iter()
-            .map(|waiting| format!("{} waits until {}", short(&waiting.version), waiting.until));
-        report
-            .annotations
-            .extend(waiting.map(|message| annotation(AnnotationLevel::Notice, message)));
+            .extend(all.map(|(level, message)| CiAnnotation {
+                level,
+                place: place.clone(),
+                title: name.clone(),
+                message,
+            }));
     }
     report.add_notices(notices(updated));
     for noticed in updated
