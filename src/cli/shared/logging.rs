@@ -10,7 +10,6 @@ use std::io;
 use std::sync::Arc;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 
 /// The variable that holds log directives, such as `landfall_http=trace,warn`.
@@ -48,9 +47,10 @@ pub(crate) fn start_logging(verbose: u8, progress: &Arc<dyn Progress>) -> Result
         .map_err(|error| CliError::usage(format!("{VARIABLE}: {error}")))?;
     // Without a subscriber each event costs one load of an atomic.
     if let Some(targets) = targets {
+        let progress = progress.clone();
         let events = tracing_subscriber::fmt::layer()
             .with_ansi(false)
-            .with_writer(EventWriter(progress.clone()));
+            .with_writer(move || EventLine(progress.clone()));
         let subscriber = tracing_subscriber::registry().with(events).with(targets);
         tracing::subscriber::set_global_default(subscriber)
             .map_err(|error| CliError::usage(format!("cannot start logging: {error}")))?;
@@ -116,21 +116,10 @@ fn parse_level(text: &str) -> Result<LevelFilter, Failure> {
     text.parse().map_err(|_| refused())
 }
 
-/// Writes events as lines through the progress display.
-struct EventWriter(Arc<dyn Progress>);
+/// Writes one event through the progress display: the formatter writes an event with one call.
+struct EventLine(Arc<dyn Progress>);
 
-impl<'a> MakeWriter<'a> for EventWriter {
-    type Writer = EventLine<'a>;
-
-    fn make_writer(&'a self) -> EventLine<'a> {
-        EventLine(&*self.0)
-    }
-}
-
-/// Writes one event: the formatter writes an event with one call.
-struct EventLine<'a>(&'a dyn Progress);
-
-impl io::Write for EventLine<'_> {
+impl io::Write for EventLine {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         self.0.note(String::from_utf8_lossy(event).trim_end());
         Ok(event.len())
