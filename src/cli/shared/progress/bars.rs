@@ -1,4 +1,5 @@
-//! One progress bar over all bytes, with the rate, the remaining time and the last finished item.
+//! The phases on stderr: one bar over all bytes, with the rate, the remaining time and the last
+//! finished item, or a line every few seconds.
 
 use super::meter::PhaseMeter;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -8,9 +9,29 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Draws one progress bar at a time.
-#[derive(Default)]
-pub(super) struct BarProgress(Mutex<Option<(ProgressBar, Arc<Mutex<PhaseMeter>>)>>);
+/// Shows one phase at a time, with a bar or in lines.
+pub(super) struct PhaseProgress {
+    has_bar: bool,
+    phase: Mutex<Option<ShownPhase>>,
+}
+
+struct ShownPhase {
+    /// Drawing the bar locks the meter.
+    meter: Arc<Mutex<PhaseMeter>>,
+    bar: Option<ProgressBar>,
+    /// When the last line was printed.
+    printed: Instant,
+}
+
+impl ShownPhase {
+    fn say(&self, now: Instant) {
+        let meter = locked(&self.meter);
+        let (done, all) = meter.items;
+        let figures = meter.figures(" of ", ", ", now);
+        let and = if figures.is_empty() { "" } else { ", " };
+        say(&format!("{}: {done}/{all} items{and}{figures}", meter.what));
+    }
+}
 
 // The item name uses the space after the figures.
 const KNOWN: &str = "{figures} {wide_msg}";
@@ -22,133 +43,44 @@ fn columns() -> usize {
     size.map_or(80, |(columns, _)| columns.0.into())
 }
 
-impl BarProgress {
-    /// Changes the meter, then draws. Drawing locks the meter again, so the first lock must be
-    /// released first.
-    fn update<T>(
-        &self,
-        change: impl FnOnce(&mut PhaseMeter) -> T,
-        draw: impl FnOnce(&ProgressBar, T),
-    ) {
-        if let Some((drawn, meter)) = &*locked(&self.0) {
-            let changed = change(&mut locked(meter));
-            draw(drawn, changed);
-        }
-    }
-}
-
-impl Progress for BarProgress {
-    fn begin(&self, what: &str, items: u64, bytes: u64) {
-        self.end();
-        let meter = Arc::new(Mutex::new(PhaseMeter::new(
-            what,
-            items,
-            bytes,
-            Instant::now(),
-        )));
-        let shown = meter.clone();
-        let figures = move |_: &ProgressState, to: &mut dyn Write| {
-            let meter = locked(&shown);
-            let now = Instant::now();
-            let _ = to.write_str(&match bytes {
-                0 => meter.figures("/", " ", now),
-                // One column is a blank before the item name.
-                _ => meter.bar(columns() - 1, now),
-            });
-        };
-        let template = if bytes > 0 { KNOWN } else { UNKNOWN };
-        let style =
-            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        let target = ProgressDrawTarget::stderr_with_hz(8);
-        let drawn = ProgressBar::with_draw_target((bytes > 0).then_some(bytes), target)
-            .with_style(style.with_key("figures", figures))
-            .with_prefix(what.to_owned())
-            .with_message(format!("0/{items}"));
-        // Without a tick, the bar would not be redrawn during a stall, and so could not show how
-        // long nothing was received.
-        drawn.enable_steady_tick(Duration::from_millis(200));
-        *locked(&self.0) = Some((drawn, meter));
-    }
-
-    fn bytes(&self, count: u64) {
-        self.update(
-            |meter| meter.add(count, Instant::now()),
-            |drawn, ()| drawn.inc(count),
-        );
-    }
-
-    fn more(&self, bytes: u64) {
-        self.update(
-            |meter| meter.more(bytes),
-            |drawn, ()| drawn.inc_length(bytes),
-        );
-    }
-
-    fn parts(&self, count: u64) {
-        self.update(|meter| meter.parts.1 += count, |_, ()| ());
-    }
-
-    fn parts_done(&self, count: u64) {
-        self.update(|meter| meter.add_parts(count, Instant::now()), |_, ()| ());
-    }
-
-    fn item(&self, name: &str) {
-        let count = |meter: &mut PhaseMeter| {
-            meter.finish_item();
-            meter.items
-        };
-        self.update(count, |drawn, (done, all)| {
-            drawn.set_message(format!("{done}/{all} · {}", one_line(name)));
+/// The bar of a phase, which draws the figures of `meter`.
+fn bar(meter: Arc<Mutex<PhaseMeter>>, what: &str, items: u64, bytes: u64) -> ProgressBar {
+    let figures = move |_: &ProgressState, to: &mut dyn Write| {
+        let meter = locked(&meter);
+        let now = Instant::now();
+        let _ = to.write_str(&match bytes {
+            0 => meter.figures("/", " ", now),
+            // One column is a blank before the item name.
+            _ => meter.bar(columns() - 1, now),
         });
-    }
+    };
+    let template = if bytes > 0 { KNOWN } else { UNKNOWN };
+    let style =
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let target = ProgressDrawTarget::stderr_with_hz(8);
+    let bar = ProgressBar::with_draw_target((bytes > 0).then_some(bytes), target)
+        .with_style(style.with_key("figures", figures))
+        .with_prefix(what.to_owned())
+        .with_message(format!("0/{items}"));
+    // Without a tick, the bar would be drawn only when an item is finished.
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
 
-    fn tell(&self, line: &str) {
-        self.note(line);
-    }
-
-    fn note(&self, line: &str) {
-        match &*locked(&self.0) {
-            Some((drawn, _)) => drawn.suspend(|| say(line)),
-            None => say(line),
+impl PhaseProgress {
+    pub(super) fn new(has_bar: bool) -> PhaseProgress {
+        PhaseProgress {
+            has_bar,
+            phase: Mutex::default(),
         }
     }
 
-    fn end(&self) {
-        if let Some((drawn, _)) = locked(&self.0).take() {
-            drawn.finish_and_clear();
-        }
-    }
-}
-
-/// Prints at most one line every five seconds, and one at the end.
-#[derive(Default)]
-pub(super) struct PlainProgress(Mutex<Option<PlainPhase>>);
-
-struct PlainPhase {
-    meter: PhaseMeter,
-    /// When the last line was printed.
-    printed: Instant,
-}
-
-impl PlainPhase {
-    fn say(&self, now: Instant) {
-        let PhaseMeter {
-            what,
-            items: (done, all),
-            ..
-        } = &self.meter;
-        let figures = self.meter.figures(" of ", ", ", now);
-        let and = if figures.is_empty() { "" } else { ", " };
-        say(&format!("{what}: {done}/{all} items{and}{figures}"));
-    }
-}
-
-impl PlainProgress {
-    fn update(&self, act: impl FnOnce(&mut PhaseMeter, Instant)) {
-        if let Some(phase) = locked(&self.0).as_mut() {
+    /// Changes the meter. Without a bar, prints at most one line every five seconds.
+    fn update(&self, change: impl FnOnce(&mut PhaseMeter, Instant)) {
+        if let Some(phase) = locked(&self.phase).as_mut() {
             let now = Instant::now();
-            act(&mut phase.meter, now);
-            if now.duration_since(phase.printed) >= Duration::from_secs(5) {
+            change(&mut locked(&phase.meter), now);
+            if phase.bar.is_none() && now.duration_since(phase.printed) >= Duration::from_secs(5) {
                 phase.printed = now;
                 phase.say(now);
             }
@@ -156,12 +88,19 @@ impl PlainProgress {
     }
 }
 
-impl Progress for PlainProgress {
+impl Progress for PhaseProgress {
     fn begin(&self, what: &str, items: u64, bytes: u64) {
-        let now = Instant::now();
-        *locked(&self.0) = Some(PlainPhase {
-            meter: PhaseMeter::new(what, items, bytes, now),
-            printed: now,
+        let before = locked(&self.phase).take();
+        if let Some(bar) = before.and_then(|phase| phase.bar) {
+            bar.finish_and_clear();
+        }
+        let printed = Instant::now();
+        let meter = Arc::new(Mutex::new(PhaseMeter::new(what, items, bytes, printed)));
+        let bar = self.has_bar.then(|| bar(meter.clone(), what, items, bytes));
+        *locked(&self.phase) = Some(ShownPhase {
+            meter,
+            bar,
+            printed,
         });
     }
 
@@ -181,23 +120,41 @@ impl Progress for PlainProgress {
         self.update(|meter, now| meter.add_parts(count, now));
     }
 
-    fn item(&self, _name: &str) {
+    fn item(&self, name: &str) {
         self.update(|meter, _| meter.finish_item());
+        if let Some(ShownPhase {
+            meter,
+            bar: Some(bar),
+            ..
+        }) = &*locked(&self.phase)
+        {
+            let (done, all) = locked(meter).items;
+            bar.set_message(format!("{done}/{all} · {}", one_line(name)));
+        }
     }
 
     fn tell(&self, line: &str) {
-        say(line);
+        self.note(line);
     }
 
     fn note(&self, line: &str) {
-        say(line);
+        let phase = locked(&self.phase);
+        match phase.as_ref().and_then(|phase| phase.bar.as_ref()) {
+            Some(bar) => bar.suspend(|| say(line)),
+            None => say(line),
+        }
     }
 
+    /// Removes the bar, or prints the last line.
     fn end(&self) {
-        if let Some(phase) = locked(&self.0).take()
-            && !phase.meter.is_idle()
-        {
-            phase.say(Instant::now());
+        let Some(phase) = locked(&self.phase).take() else {
+            return;
+        };
+        let is_idle = locked(&phase.meter).is_idle();
+        match &phase.bar {
+            Some(bar) => bar.finish_and_clear(),
+            None if is_idle => {}
+            None => phase.say(Instant::now()),
         }
     }
 }

@@ -3,7 +3,7 @@
 mod bars;
 mod meter;
 
-use self::bars::{BarProgress, PlainProgress, say};
+use self::bars::{PhaseProgress, say};
 use landfall_model::report::Progress;
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -24,14 +24,13 @@ pub(crate) enum ProgressMode {
 
 /// Returns the progress display for `mode`.
 pub(crate) fn progress(mode: ProgressMode) -> Arc<dyn Progress> {
-    match mode {
-        ProgressMode::Auto if std::io::stderr().is_terminal() && can_redraw() => {
-            Arc::new(BarProgress::default())
-        }
-        ProgressMode::Bar => Arc::new(BarProgress::default()),
-        ProgressMode::Auto | ProgressMode::Plain => Arc::new(PlainProgress::default()),
-        ProgressMode::None => Arc::new(WarningsOnly),
-    }
+    let has_bar = match mode {
+        ProgressMode::Auto => std::io::stderr().is_terminal() && can_redraw(),
+        ProgressMode::Bar => true,
+        ProgressMode::Plain => false,
+        ProgressMode::None => return Arc::new(WarningsOnly),
+    };
+    Arc::new(PhaseProgress::new(has_bar))
 }
 
 /// Whether a line can be redrawn. A log of a CI system would keep every state of a bar as a line.
