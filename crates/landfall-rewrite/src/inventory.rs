@@ -169,16 +169,7 @@ impl<'a> Inventory<'a> {
     /// Whether the lock contains `reference`. Without tag and digest, `reference` means `latest` in
     /// a container, and elsewhere a repository whose tag is set by another value.
     pub(crate) fn decide(&self, reference: &ImageRef, in_container: bool) -> LockCoverage {
-        let name = reference.name();
-        let names: Vec<String> = reference_names(reference).collect();
-        let upstream = names
-            .iter()
-            .filter_map(|name| self.upstream.get(name))
-            .flatten();
-        let images: Vec<ReferencedItem<'_>> = upstream
-            .chain(self.at_destinations.get(&name).into_iter().flatten())
-            .copied()
-            .collect();
+        let images = self.images_of(reference);
         // kubelet and Docker pull `latest` if a container names neither tag nor digest
         let tag = if in_container {
             reference.tag_or_latest()
@@ -192,10 +183,10 @@ impl<'a> Inventory<'a> {
                 item: image.name.to_string(),
             };
         }
-        let mut full = names.iter().map(|name| match (&reference.digest, tag) {
+        let mut full = reference_names(reference).map(|name| match (&reference.digest, tag) {
             (_, Some(tag)) => format!("{name}:{tag}"),
             (Some(digest), None) => format!("{name}@{digest}"),
-            (None, None) => name.clone(),
+            (None, None) => name,
         });
         if let Some((why, accepted)) = full.find_map(|full| self.lost.get(&full)) {
             let why = why.clone();
@@ -218,6 +209,14 @@ impl<'a> Inventory<'a> {
         }
     }
 
+    /// The locked images of the repository of `reference`, which is an upstream name or a
+    /// destination.
+    fn images_of(&self, reference: &ImageRef) -> Vec<ReferencedItem<'a>> {
+        let upstream = reference_names(reference).filter_map(|name| self.upstream.get(&name));
+        let images = upstream.chain(self.at_destinations.get(&reference.name()));
+        images.flatten().copied().collect()
+    }
+
     /// Whether the lock contains the image `written`. If it has no tag and no digest, any locked
     /// tag matches.
     pub(crate) fn has_image(&self, written: &str) -> bool {
@@ -232,16 +231,8 @@ impl<'a> Inventory<'a> {
         let Ok(reference) = base.parse::<ImageRef>() else {
             return Vec::new();
         };
-        let upstream = reference_names(&reference)
-            .filter_map(|name| self.upstream.get(&name))
-            .flatten();
-        let at_destinations = self
-            .at_destinations
-            .get(&reference.name())
-            .into_iter()
-            .flatten();
-        upstream
-            .chain(at_destinations)
+        let images = self.images_of(&reference).into_iter();
+        images
             .filter_map(|image| image.name.tag.as_deref())
             .collect()
     }
@@ -531,9 +522,7 @@ impl LockCoverage {
             why,
         }
     }
-}
 
-impl LockCoverage {
     /// Whether the lock does not contain the reference.
     #[cfg(test)]
     pub(crate) fn is_missing(&self) -> bool {

@@ -70,14 +70,9 @@ impl ReferenceIndex {
                         (&mut settled, &mut repositories)
                     };
                     for destination in &destinations {
-                        let ImageRef {
-                            registry,
-                            repository,
-                            ..
-                        } = source.clone();
-                        let back = reverse.then_some(Destination {
-                            registry,
-                            repository,
+                        let back = reverse.then(|| Destination {
+                            registry: source.registry.clone(),
+                            repository: source.repository.clone(),
                         });
                         add(
                             delivered,
@@ -340,20 +335,17 @@ impl FileUrlIndex {
         let is_folder = location
             .strip_suffix('/')
             .is_some_and(|folder| folder.contains('/'));
-        let mut below = self.urls.range(location.to_owned()..);
-        is_folder
-            && below
-                .next()
-                .is_some_and(|(name, _)| name.starts_with(location))
+        is_folder && self.has_beginning(location)
+    }
+
+    fn has_beginning(&self, start: &str) -> bool {
+        let mut from = self.urls.range(start.to_owned()..);
+        from.next().is_some_and(|(name, _)| name.starts_with(start))
     }
 
     /// Whether locked files are in the folder or host `location`, at any depth.
     pub(super) fn has_files_in(&self, location: &str) -> bool {
-        let folder = format!("{}/", location.trim_end_matches('/'));
-        let mut below = self.urls.range(folder.clone()..);
-        below
-            .next()
-            .is_some_and(|(name, _)| name.starts_with(&folder))
+        self.has_beginning(&format!("{}/", location.trim_end_matches('/')))
     }
 
     /// Whether `url` is at the host of a locked file, or at the file server.
