@@ -530,10 +530,14 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
-        let transport = Transport::new(TransportConfig::direct(Limits {
+        let limits = Limits {
             idle: Duration::from_millis(200),
             ..Limits::default()
-        }));
+        };
+        let transport = Transport::new(TransportConfig {
+            limits,
+            ..TransportConfig::default()
+        });
         let url = url.parse().unwrap();
         let request = HttpRequest::new(Method::GET, url, RequestPurpose::File);
         transport.send(&request).await.unwrap().discard().await;
@@ -559,11 +563,15 @@ mod tests {
             // until the client closes the connection
             while stream.read(&mut piece).is_ok_and(|count| count > 0) {}
         });
-        let transport = Transport::new(TransportConfig::direct(Limits {
+        let limits = Limits {
             first_byte: Duration::from_secs(2),
             attempts: 1,
             ..Limits::default()
-        }));
+        };
+        let transport = Transport::new(TransportConfig {
+            limits,
+            ..TransportConfig::default()
+        });
         let mut request = HttpRequest::new(
             Method::PUT,
             url.parse().unwrap(),

@@ -289,11 +289,10 @@ fn pem_sections(file: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::transport::TransportConfig;
-    use landfall_model::Limits;
 
     #[test]
     fn accounts_at_one_proxy_have_their_own_clients() {
-        let transport = Transport::new(TransportConfig::direct(Limits::default()));
+        let transport = Transport::new(TransportConfig::default());
         let url: Url = "https://r.test/".parse().unwrap();
         let key = |user: &str, password: &str| {
             let account = ProxyAccount {

@@ -275,7 +275,6 @@ impl HttpResponse {
 mod tests {
     use super::*;
     use crate::{HttpRequest, RequestPurpose, Transport, TransportConfig};
-    use landfall_model::Limits;
     use reqwest::Method;
     use std::net::TcpListener;
 
@@ -298,7 +297,7 @@ mod tests {
             // the client may not read all of it
             let _ = stream.write_all(&[head.as_bytes(), &body].concat());
         });
-        let transport = Transport::new(TransportConfig::direct(Limits::default()));
+        let transport = Transport::new(TransportConfig::default());
         let request = HttpRequest::new(Method::GET, url.parse().unwrap(), RequestPurpose::File);
         transport.send(&request).await.unwrap()
     }

@@ -473,7 +473,6 @@ impl HttpRequest {
 mod tests {
     use super::*;
     use crate::transport::TransportConfig;
-    use landfall_model::Limits;
     use std::io::{BufRead, BufReader, Write};
     use std::net::{TcpListener, TcpStream};
 
@@ -499,7 +498,7 @@ mod tests {
                 answer(&stream, &format!("{status}\r\nLocation: {location}"));
             }
         });
-        let transport = Transport::new(TransportConfig::direct(Limits::default()));
+        let transport = Transport::new(TransportConfig::default());
         let request = HttpRequest::new(method, url.parse().unwrap(), RequestPurpose::File);
         transport.send(&request).await
     }
@@ -536,7 +535,7 @@ mod tests {
                 answer(&stream.unwrap(), "307 x\r\nLocation: /\r\nSet-Cookie: a=b");
             }
         });
-        let transport = Transport::new(TransportConfig::direct(Limits::default()));
+        let transport = Transport::new(TransportConfig::default());
         let request = HttpRequest::new(Method::GET, url.parse().unwrap(), RequestPurpose::File);
         let error = transport.send(&request).await.err().unwrap().to_string();
         assert!(error.contains("redirects, which set cookies"), "{error}");

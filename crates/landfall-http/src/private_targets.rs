@@ -364,7 +364,6 @@ mod tests {
     use crate::ledger::RequestPurpose;
     use crate::proxy::ProxyRules;
     use crate::transport::TransportConfig;
-    use landfall_model::Limits;
     use reqwest::Method;
 
     #[test]
@@ -459,7 +458,7 @@ mod tests {
             |name: &str| (name == "HTTPS_PROXY").then(|| "http://127.0.0.1:1".to_owned());
         let transport = Transport::new(TransportConfig {
             proxies: ProxyRules::from_env(variable).unwrap(),
-            ..TransportConfig::direct(Limits::default())
+            ..TransportConfig::default()
         });
         let url = "https://[2001:db8::7]:5000/v2/".parse().unwrap();
         let request = HttpRequest::new(Method::GET, url, RequestPurpose::Registry);

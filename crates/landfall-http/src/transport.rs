@@ -11,7 +11,7 @@ use crate::proxy::{ProxyRules, ProxyUrl};
 use crate::proxy_sign_in::{ProxySignIn, ProxySignIns};
 use crate::registry_scheme::OnceMap;
 use crate::retry::RetryNotices;
-use landfall_model::report::Progress;
+use landfall_model::report::{Progress, SilentProgress};
 use landfall_model::{Digest, Limits, Shard, locked};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -48,6 +48,7 @@ pub struct Transport(pub(super) Arc<TransportState>);
 
 /// The state that the clones of a [`Transport`] share. Hosts are keys of the form `host:port`,
 /// unless a field says otherwise.
+#[derive(Default)]
 pub(super) struct TransportState {
     pub(super) config: TransportConfig,
     pub(super) ledger: Arc<Ledger>,
@@ -78,20 +79,7 @@ impl Transport {
     pub fn new(config: TransportConfig) -> Transport {
         Transport(Arc::new(TransportState {
             config,
-            ledger: Arc::default(),
-            clients: Mutex::default(),
-            limiters: Mutex::default(),
-            own_hosts: Mutex::default(),
-            protocols: OnceMap::default(),
-            sign_ins: ProxySignIns::default(),
-            wrong_ranges: Mutex::default(),
-            lost_hosts: LostHosts::default(),
-            retrying: RetryNotices::default(),
-            activity: Activity::default(),
-            rate_limits: Mutex::default(),
-            named_hosts: Mutex::default(),
-            public_hosts: Mutex::default(),
-            noted: Mutex::default(),
+            ..TransportState::default()
         }))
     }
 
@@ -225,18 +213,17 @@ pub struct TransportConfig {
     pub progress: Arc<dyn Progress>,
 }
 
-#[cfg(test)]
-impl TransportConfig {
+impl Default for TransportConfig {
     /// The settings of a machine without proxies, shards and rules of hosts.
-    pub(crate) fn direct(limits: Limits) -> TransportConfig {
+    fn default() -> TransportConfig {
         TransportConfig {
-            limits,
+            limits: Limits::default(),
             shard: Shard::default(),
             proxies: ProxyRules::default(),
             private_targets: PrivateTargets::default(),
             proxy_ca: None,
             hosts: BTreeMap::default(),
-            progress: Arc::new(landfall_model::report::SilentProgress),
+            progress: Arc::new(SilentProgress),
         }
     }
 }
@@ -320,7 +307,8 @@ mod tests {
                 ("few.test:5000".to_owned(), rule(3)),
             ]
             .into(),
-            ..TransportConfig::direct(limits)
+            limits,
+            ..TransportConfig::default()
         });
         transport.add_own_host(&Url::parse("https://own.test").unwrap());
         let hosts = [
