@@ -30,7 +30,7 @@ pub struct HttpError {
     text: Box<ErrorText>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct ErrorText {
     /// The name of the requested content, if messages show it instead of the URL.
     item: Option<String>,
@@ -99,12 +99,8 @@ impl HttpError {
         // messages may quote a server, which could otherwise imitate further lines of the output
         let message = one_line(&message.into());
         let text = ErrorText {
-            item: None,
-            url: None,
-            host: None,
             message,
-            source: None,
-            hung_up: false,
+            ..ErrorText::default()
         };
         HttpError {
             kind,

@@ -354,13 +354,10 @@ fn retry_after_error(
              {max}"
         ),
     };
-    let is_limited = response.status == StatusCode::TOO_MANY_REQUESTS;
-    let reason = if is_limited {
-        "its rate limit is reached (429): "
-    } else {
-        ""
+    let (reason, hint) = match response.status {
+        StatusCode::TOO_MANY_REQUESTS => ("its rate limit is reached (429): ", SIGN_IN_HINT),
+        _ => ("", ""),
     };
-    let hint = if is_limited { SIGN_IN_HINT } else { "" };
     let rate_limit = RateLimit::read(&response.headers)
         .map(|limit| format!(" ({limit})"))
         .unwrap_or_default();
