@@ -106,14 +106,13 @@ impl Inventory<'_> {
             let why = format!("the lock has no packages of {by}, so their source is not known");
             return LockCoverage::Undecided { why };
         }
+        let set_with = |wanted: PackageAvailability| {
+            let found = answers.iter().find(|(_, answer)| *answer == wanted);
+            found.map(|(name, _)| *name)
+        };
         // one set that has the package is enough
-        if let Some((name, _)) = answers
-            .iter()
-            .find(|(_, answer)| *answer == PackageAvailability::Carried)
-        {
-            return LockCoverage::Held {
-                item: (*name).clone(),
-            };
+        if let Some(name) = set_with(PackageAvailability::Carried) {
+            return LockCoverage::Held { item: name.clone() };
         }
         let suites = answers.iter().find_map(|(name, answer)| match answer {
             PackageAvailability::OtherSuiteName(suites) => Some((name, suites)),
@@ -123,13 +122,9 @@ impl Inventory<'_> {
             let why = format!("{name} has it in {suites}, which may be another name of this suite");
             return LockCoverage::Undecided { why };
         }
-        if let Some((name, _)) = answers
-            .iter()
-            .find(|(_, answer)| *answer == PackageAvailability::Expected)
-        {
-            return LockCoverage::Undecided {
-                why: format!("no repository of {name} has it: the machines must have it already"),
-            };
+        if let Some(name) = set_with(PackageAvailability::Expected) {
+            let why = format!("no repository of {name} has it: the machines must have it already");
+            return LockCoverage::Undecided { why };
         }
         let others = answers.iter().filter_map(|(name, answer)| match answer {
             PackageAvailability::OtherVersions(others) => Some(format!("{name} has {others}")),

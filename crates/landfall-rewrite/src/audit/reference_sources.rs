@@ -45,6 +45,23 @@ struct SourceSearch<'a> {
     pending: Vec<PendingAction<'a>>,
 }
 
+impl<'a> SourceSearch<'a> {
+    /// Adds `actions` to those that are still to be read.
+    fn add(
+        &mut self,
+        actions: impl Iterator<Item = &'a str>,
+        scope: ActionScope<'a>,
+        in_helper: bool,
+    ) {
+        let pending = actions.map(|action| PendingAction {
+            action,
+            scope,
+            in_helper,
+        });
+        self.pending.extend(pending);
+    }
+}
+
 /// An action that is still to be read, or the value of a variable.
 struct PendingAction<'a> {
     action: &'a str,
@@ -117,12 +134,7 @@ impl<'a> ReferenceSources<'a> {
             values_path,
         };
         let mut seen = SourceSearch::default();
-        let in_reference = actions(written).map(|action| PendingAction {
-            action,
-            scope,
-            in_helper: false,
-        });
-        seen.pending.extend(in_reference);
+        seen.add(actions(written), scope, false);
         while !seen.open
             && let Some(next) = seen.pending.pop()
         {
@@ -171,12 +183,7 @@ impl<'a> ReferenceSources<'a> {
                         text: body,
                         ..scope
                     };
-                    seen.pending
-                        .extend(actions(body).map(|action| PendingAction {
-                            action,
-                            scope,
-                            in_helper: true,
-                        }));
+                    seen.add(actions(body), scope, true);
                 }
                 Some(_) => {}
                 None => seen.open = true,
@@ -194,12 +201,7 @@ impl<'a> ReferenceSources<'a> {
                 return;
             }
             let before = seen.pending.len();
-            let assigned = assignments(scope.text, variable).map(|action| PendingAction {
-                action,
-                scope,
-                in_helper: false,
-            });
-            seen.pending.extend(assigned);
+            seen.add(assignments(scope.text, variable), scope, false);
             seen.open |= seen.pending.len() == before;
         }
         // `.image` within `range` or `with`: if an image was found at a path that ends with the

@@ -237,14 +237,10 @@ impl DefaultFiller<'_> {
         let default = groups
             .remove("default")
             .and_then(|mut keys| keys.remove(&PartKind::Registry));
-        if let (Some(key), Some(keys)) = (default, groups.get_mut("")) {
-            let has_own = keys
-                .get(&PartKind::Registry)
-                .and_then(|key| plain(values.get(key)?))
-                .is_some();
-            if !has_own {
-                keys.insert(PartKind::Registry, key);
-            }
+        if let (Some(key), Some(keys)) = (default, groups.get_mut(""))
+            && part_text(values, keys, PartKind::Registry).is_none()
+        {
+            keys.insert(PartKind::Registry, key);
         }
         // Cilium's key that disables the digest
         let no_digest = values.get("useDigest") == Some(&Value::Bool(false));
@@ -257,10 +253,7 @@ impl DefaultFiller<'_> {
                 }
                 add_version(values, &mut keys);
             }
-            let Some(repository) = keys
-                .get(&PartKind::Repository)
-                .and_then(|key| plain(values.get(key)?))
-            else {
+            let Some(repository) = part_text(values, &keys, PartKind::Repository) else {
                 continue;
             };
             if let Some(key) = keys.get(&PartKind::Digest).filter(|_| no_digest) {
@@ -272,16 +265,12 @@ impl DefaultFiller<'_> {
                 || keys.contains_key(&PartKind::Tag)
                 || stem.contains("image");
             self.fill_registry(values, &keys, scope.registries, is_image, &repository);
-            let has = |part: PartKind| {
-                keys.get(&part)
-                    .and_then(|key| plain(values.get(key)?))
-                    .is_some()
-            };
+            let has_digest = part_text(values, &keys, PartKind::Digest).is_some();
             let is_pinned = repository
                 .parse::<ImageRef>()
                 .map_or(true, |reference| reference.is_pinned());
             // the tag of `dockerRepository` is the version of KKP (Kubermatic) itself
-            if is_pinned || has(PartKind::Digest) || !is_image || stem == "docker" {
+            if is_pinned || has_digest || !is_image || stem == "docker" {
                 continue;
             }
             let registry = values
@@ -418,8 +407,7 @@ fn add_image(values: &Mapping, stem: &str, keys: &mut BTreeMap<PartKind, String>
 
 /// Makes the key `name` the repository of an image that has a tag but no repository.
 fn add_name(values: &Mapping, keys: &mut BTreeMap<PartKind, String>) {
-    let is_empty = |key: &String| values.get(key.as_str()).and_then(plain).is_none();
-    if keys.get(&PartKind::Repository).is_none_or(is_empty)
+    if part_text(values, keys, PartKind::Repository).is_none()
         && keys.contains_key(&PartKind::Tag)
         && values.get("name").and_then(plain).is_some()
     {
@@ -523,6 +511,15 @@ fn key_of(keys: &BTreeMap<PartKind, String>, part: PartKind) -> String {
         _ => "tag",
     };
     keys.get(&part).cloned().unwrap_or_else(|| like(keys, word))
+}
+
+/// The text of a part of the image with these `keys`, if it is not empty.
+fn part_text(
+    values: &Mapping,
+    keys: &BTreeMap<PartKind, String>,
+    part: PartKind,
+) -> Option<String> {
+    plain(values.get(keys.get(&part)?)?)
 }
 
 fn is_image(key: &str) -> bool {
