@@ -82,12 +82,6 @@ pub enum RewriteError {
 }
 
 impl RewriteError {
-    /// The error for bytes that are neither UTF-8 nor UTF-16 with a byte order mark, or contain a
-    /// null character.
-    fn encoding() -> RewriteError {
-        RewriteError::File(Failure::usage("not UTF-8 text; left unchanged"))
-    }
-
     /// The error for a text in UTF-16 whose result would be printed.
     pub fn utf16_output() -> RewriteError {
         file_error(
@@ -325,7 +319,7 @@ pub fn decode(bytes: Vec<u8>) -> Result<(String, TextEncoding), RewriteError> {
     // a null byte is valid UTF-8, but no text has one
     decode_text(bytes)
         .filter(|(text, _)| !text.contains('\0'))
-        .ok_or_else(RewriteError::encoding)
+        .ok_or_else(|| file_error("not UTF-8 text; left unchanged"))
 }
 
 /// Reads a file that [`inputs`] listed.

@@ -37,7 +37,7 @@ pub(super) fn decide(
     let key = key(&text[..placeholder.unwrap_or(span.start)]);
     let role_of_text = role;
     let role = match key {
-        _ if *is_image || marks.is_image(placeholder.unwrap_or(span.start)) => {
+        _ if *is_image || marks.images.contains(&placeholder.unwrap_or(span.start)) => {
             ReferenceRole::Container
         }
         Some(key) if is_image_key(key) => ReferenceRole::Image,
@@ -74,7 +74,7 @@ fn whole(
     if word.is_empty() {
         return None;
     }
-    if let Some(chart) = marks.chart_at(span.start) {
+    if let Some(chart) = marks.charts.get(&span.start) {
         return chart_at_address(settings, word, span, chart);
     }
     let occurrence = |meaning| Occurrence::new(span.start, word, role, meaning);
@@ -104,7 +104,7 @@ fn whole(
             )))
         }
         ReferenceLookup::Known(_) | ReferenceLookup::Left(_)
-            if !has_host(word) && marks.has_registry_beside(text, span.start) =>
+            if !has_host(word) && marks.registry.is_beside(text, span.start) =>
         {
             let why = "it has a registry on another line, and the text is not YAML";
             Some(occurrence(ReferenceMeaning::left(why)))

@@ -387,23 +387,6 @@ impl TextMarks {
         }
     }
 
-    /// Whether an image of a Dockerfile, or an untagged image of a container, begins at the byte
-    /// `at`.
-    pub(super) fn is_image(&self, at: usize) -> bool {
-        self.images.contains(&at)
-    }
-
-    /// The chart whose address begins at the byte `at`.
-    fn chart_at(&self, at: usize) -> Option<&AddressedChart> {
-        self.charts.get(&at)
-    }
-
-    /// Whether another line of the mapping in `text`, the text of these marks, has the registry of
-    /// the reference at the byte `at`.
-    pub(super) fn has_registry_beside(&mut self, text: &str, at: usize) -> bool {
-        self.registry.is_beside(text, at)
-    }
-
     /// The reason why nothing at the byte `at` may be changed, if there is one.
     pub(super) fn keeps(&self, at: usize) -> Option<&'static str> {
         let next = self.kept.partition_point(|(range, _)| range.end <= at);

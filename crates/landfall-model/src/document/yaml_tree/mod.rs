@@ -190,14 +190,9 @@ impl<'a> YamlNode<'a> {
         let mut pending = vec![self];
         std::iter::from_fn(move || {
             let node = pending.pop()?;
-            match node {
-                YamlNode::Sequence(sequence) => pending.extend(sequence.items.iter().rev()),
-                YamlNode::Mapping(mapping) => {
-                    for entry in mapping.entries.iter().rev() {
-                        pending.extend([&entry.value, &entry.key]);
-                    }
-                }
-                YamlNode::Scalar(_) | YamlNode::Alias(_) => {}
+            pending.extend(node.items().iter().rev());
+            for entry in node.entries().iter().rev() {
+                pending.extend([&entry.value, &entry.key]);
             }
             Some(node)
         })
