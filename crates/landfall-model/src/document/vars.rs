@@ -45,31 +45,21 @@ pub fn fill_own_url(text: &str, url: &str) -> String {
 }
 
 /// One value for each variable that an item uses.
-#[derive(Debug, Clone, Default)]
-struct VarBinding(BTreeMap<String, String>);
+type VarBinding = BTreeMap<String, String>;
 
-impl VarBinding {
-    /// This binding with `name` bound to `value`.
-    fn with(&self, name: &str, value: &str) -> VarBinding {
-        let mut values = self.0.clone();
-        values.insert(name.into(), value.into());
-        VarBinding(values)
-    }
-
-    /// Fills the values into `template`. Variables without a value are left in the text.
-    fn fill(&self, template: &str) -> String {
-        let mut out = String::with_capacity(template.len());
-        for piece in pieces(template) {
-            match piece {
-                TemplatePiece::Plain(text) | TemplatePiece::Unclosed(text) => out.push_str(text),
-                TemplatePiece::Variable(name) => match self.0.get(name) {
-                    Some(value) => out.push_str(value),
-                    None => out.push_str(&format!("${{{name}}}")),
-                },
-            }
+/// Fills the values of `binding` into `template`. Variables without a value are left in the text.
+fn filled(template: &str, binding: &VarBinding) -> String {
+    let mut out = String::with_capacity(template.len());
+    for piece in pieces(template) {
+        match piece {
+            TemplatePiece::Plain(text) | TemplatePiece::Unclosed(text) => out.push_str(text),
+            TemplatePiece::Variable(name) => match binding.get(name) {
+                Some(value) => out.push_str(value),
+                None => out.push_str(&format!("${{{name}}}")),
+            },
         }
-        out
     }
+    out
 }
 
 /// A piece of a template.
@@ -170,7 +160,7 @@ impl ManifestVars {
         let filled = bindings.iter().map(|binding| {
             let mut copy = written.clone();
             for field in fields(&mut copy) {
-                *field.text = binding.fill(field.text);
+                *field.text = filled(field.text, binding);
             }
             copy
         });
@@ -197,7 +187,7 @@ impl ManifestVars {
                 let Some((name, values)) = self.0.get_key_value(name) else {
                     return Err(self.unknown(name, &field.at.narrowed(&format!("${{{name}}}"))));
                 };
-                if bindings[0].0.contains_key(name.as_str()) {
+                if bindings[0].contains_key(name) {
                     continue;
                 }
                 // three variables of a thousand values each would make a billion items
@@ -205,9 +195,13 @@ impl ManifestVars {
                     let help = Some("split it into several entries");
                     return Err(field.at.fault("this entry makes too many items", help));
                 }
-                let combined = bindings
-                    .iter()
-                    .flat_map(|binding| values.iter().map(|value| binding.with(name, value)));
+                let combined = bindings.iter().flat_map(|binding| {
+                    values.iter().map(move |value| {
+                        let mut binding = binding.clone();
+                        binding.insert(name.clone(), value.clone());
+                        binding
+                    })
+                });
                 bindings = combined.collect();
             }
         }

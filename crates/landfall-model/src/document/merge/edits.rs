@@ -486,33 +486,15 @@ pub enum MergeError {
 
 impl MergeError {
     /// Replaces the path of the value by `map` of it.
-    pub(super) fn map_path(self, map: impl Fn(&str) -> String) -> MergeError {
-        match self {
-            MergeError::Kind {
-                path,
-                there,
-                wanted,
-            } => MergeError::Kind {
-                path: map(&path),
-                there,
-                wanted,
-            },
-            MergeError::Form(path) => MergeError::Form(map(&path)),
-            MergeError::Order { path, items } => MergeError::Order {
-                path: map(&path),
-                items,
-            },
-            MergeError::Command {
-                path,
-                command,
-                items,
-            } => MergeError::Command {
-                path: map(&path),
-                command,
-                items,
-            },
-            other @ (MergeError::NotYaml(_) | MergeError::Lost(_)) => other,
+    pub(super) fn map_path(mut self, map: impl Fn(&str) -> String) -> MergeError {
+        match &mut self {
+            MergeError::Kind { path, .. }
+            | MergeError::Form(path)
+            | MergeError::Order { path, .. }
+            | MergeError::Command { path, .. } => *path = map(path),
+            MergeError::NotYaml(_) | MergeError::Lost(_) => {}
         }
+        self
     }
 }
 

@@ -226,7 +226,9 @@ fn with_variables(old: &str, new: &str, lists: &mut NoProxyLists) -> Option<Stri
         end -= 1;
     }
     // assignments before an empty one have no effect (`Environment=` in systemd.exec(5))
-    let reset = lines[section..end].iter().rposition(|line| is_reset(line));
+    let reset = lines[section..end]
+        .iter()
+        .rposition(|line| environment(line) == Some(""));
     let start = section + reset.unwrap_or(0);
     for line in new.lines() {
         let is_comment = line.starts_with(['#', ';']);
@@ -276,10 +278,11 @@ fn with_variables(old: &str, new: &str, lists: &mut NoProxyLists) -> Option<Stri
     Some(text)
 }
 
-/// Whether a line of a unit removes the variables that earlier lines set.
-fn is_reset(line: &str) -> bool {
-    line.split_once('=')
-        .is_some_and(|(key, value)| key.trim() == "Environment" && value.trim().is_empty())
+/// The value of a line `Environment=` of a unit. An empty one removes the variables that earlier
+/// lines set.
+fn environment(line: &str) -> Option<&str> {
+    let (key, value) = line.split_once('=')?;
+    (key.trim() == "Environment").then_some(value.trim())
 }
 
 /// The names and values of the variables that a line of a unit sets (`Environment=` in
@@ -288,13 +291,7 @@ fn is_reset(line: &str) -> bool {
 /// a word without `=`.
 fn unit_variables(line: &str) -> Option<Vec<(&str, &str)>> {
     let mut variables = Vec::new();
-    let Some((key, value)) = line.split_once('=') else {
-        return Some(variables);
-    };
-    if key.trim() != "Environment" {
-        return Some(variables);
-    }
-    let mut rest = value.trim();
+    let mut rest = environment(line).unwrap_or_default();
     while let Some(first) = rest.chars().next() {
         let quote = Some(first).filter(|first| matches!(first, '"' | '\''));
         rest = &rest[usize::from(quote.is_some())..];

@@ -329,21 +329,12 @@ fn place_row(row: &[f64], free: Rect, rects: &mut Vec<Rect>) -> Rect {
         } else {
             0.0
         };
-        rects.push(if is_wide {
-            Rect {
-                x: free.x,
-                y: free.y + offset,
-                w: thickness,
-                h: length,
-            }
+        let (x, y, w, h) = if is_wide {
+            (free.x, free.y + offset, thickness, length)
         } else {
-            Rect {
-                x: free.x + offset,
-                y: free.y,
-                w: length,
-                h: thickness,
-            }
-        });
+            (free.x + offset, free.y, length, thickness)
+        };
+        rects.push(Rect { x, y, w, h });
         offset += length;
     }
     if is_wide {
