@@ -80,6 +80,15 @@ pub(crate) fn digest_tag(digest: &Digest) -> String {
     digest.short(12)
 }
 
+/// Joins `folder`, which may be empty, and `path`.
+pub(super) fn in_folder(folder: &str, path: &str) -> String {
+    if folder.is_empty() {
+        path.to_owned()
+    } else {
+        format!("{folder}/{path}")
+    }
+}
+
 /// The host in the name of an item: the text before the first `/`, without a scheme. Empty if the
 /// name has no host.
 pub fn host_in(name: &str) -> &str {

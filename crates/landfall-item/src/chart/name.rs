@@ -1,6 +1,7 @@
 //! Names of charts: `oci://registry/path/app:1.2.3`, `helm+https://host/path/app:1.2.3` for an HTTP
 //! repository, or `helm+local:path/app:1.2.3` for a chart next to the manifest.
 
+use crate::text::in_folder;
 use landfall_model::{
     ChartVersion, ImageRef, LOCAL_PREFIX, has_userinfo, is_path_below, is_repository_component,
     local_path,
@@ -92,29 +93,10 @@ impl ChartName {
             .port()
             .map(|port| format!(":{port}"))
             .unwrap_or_default();
-        // components that are not allowed in a repository path are omitted
-        let path: Vec<String> = url
-            .path_segments()
-            .into_iter()
-            .flatten()
-            .chain([chart])
-            .map(str::to_ascii_lowercase)
-            .filter(|part| is_repository_component(part))
-            .collect();
-        let reference = ImageRef {
-            registry: format!("{host}{port}"),
-            repository: if path.is_empty() {
-                "chart".into()
-            } else {
-                path.join("/")
-            },
-            tag: Some(version.replace('+', "_")),
-            digest: None,
-        };
-        let text = format!("{HELM}{repository}/{chart}:{version}");
+        let path = url.path_segments().into_iter().flatten().chain([chart]);
         Ok(ChartName {
-            text,
-            reference,
+            text: format!("{HELM}{repository}/{chart}:{version}"),
+            reference: reference(format!("{host}{port}"), path, version),
             chart: chart.into(),
             version: version.into(),
             repository: Some(repository),
@@ -127,29 +109,14 @@ impl ChartName {
     /// # Errors
     /// If a part of the name is invalid.
     pub fn in_folder(folder: &str, chart: &str, version: &str) -> Result<ChartName, String> {
-        let path = if folder.is_empty() {
-            chart.to_owned()
-        } else {
-            format!("{folder}/{chart}")
-        };
+        let path = in_folder(folder, chart);
         let text = format!("{HELM}{LOCAL_PREFIX}{path}:{version}");
         check(chart, version).map_err(|why| not_a_chart(&text, why))?;
         if !is_path_below(&path) {
             return Err(not_a_chart(&text, "its path is not one below a folder"));
         }
-        let parts = path.split('/').map(str::to_ascii_lowercase);
-        let parts: Vec<String> = parts.filter(|part| is_repository_component(part)).collect();
         Ok(ChartName {
-            reference: ImageRef {
-                registry: "local".into(),
-                repository: if parts.is_empty() {
-                    "chart".into()
-                } else {
-                    parts.join("/")
-                },
-                tag: Some(version.replace('+', "_")),
-                digest: None,
-            },
+            reference: reference("local".into(), path.split('/'), version),
             chart: chart.into(),
             version: version.into(),
             repository: Some(format!("{LOCAL_PREFIX}{folder}")),
@@ -232,6 +199,23 @@ impl ChartName {
 /// The version without a leading `v`, which some repositories add.
 pub(super) fn bare(version: &str) -> &str {
     version.trim_start_matches('v')
+}
+
+/// The reference of a chart that is not in a registry. Components of its path that are not allowed
+/// in a repository path are omitted.
+fn reference<'p>(registry: String, path: impl Iterator<Item = &'p str>, version: &str) -> ImageRef {
+    let path = path.map(str::to_ascii_lowercase);
+    let path: Vec<String> = path.filter(|part| is_repository_component(part)).collect();
+    ImageRef {
+        registry,
+        repository: if path.is_empty() {
+            "chart".into()
+        } else {
+            path.join("/")
+        },
+        tag: Some(version.replace('+', "_")),
+        digest: None,
+    }
 }
 
 /// Chart name and version become part of file paths, so they must not contain separators.

@@ -10,6 +10,7 @@ use super::{metadata, provenance, repository};
 use crate::LocalPlace;
 use crate::file::{LockedSidecar, download_sidecar, is_absent};
 use crate::resolver::{ResolveError, Resolver};
+use crate::text::in_folder;
 use bytes::Bytes;
 use landfall_content::BlobRead;
 use landfall_content::registry::FetchedManifest;
@@ -119,9 +120,8 @@ async fn read_local(
     }
     let layer = Descriptor::new(digest.clone(), size, media_type::HELM_CHART);
     let mut chart = new(name, digest, size);
-    let folder = name.folder().unwrap_or_default();
-    let below = if folder.is_empty() { "" } else { "/" };
-    chart.url = Some(format!("{LOCAL_PREFIX}{folder}{below}{}", name.archive()));
+    let path = in_folder(name.folder().unwrap_or_default(), &name.archive());
+    chart.url = Some(format!("{LOCAL_PREFIX}{path}"));
     chart.path = place.path_in_lock(&resolver.lock_folder);
     Ok(FetchedChart {
         chart,

@@ -5,6 +5,7 @@ use super::locked::{PackageIndex, PackageSource};
 use super::resolvable::PackageSourceRequest;
 use super::suites::Suite;
 use crate::resolver::{ResolveError, Resolver};
+use crate::text::in_folder;
 use bytes::Bytes;
 use landfall_content::BlobRead;
 use landfall_http::{ErrorKind, HttpError};
@@ -533,15 +534,6 @@ pub(super) fn indexes(
         all.extend(paths.iter().filter_map(|path| indexes.unread(path)));
     }
     Ok(all)
-}
-
-/// Joins `folder`, which may be empty, and `path`.
-pub(super) fn in_folder(folder: &str, path: &str) -> String {
-    if folder.is_empty() {
-        path.to_owned()
-    } else {
-        format!("{folder}/{path}")
-    }
 }
 
 // Reads metadata files that must match each other, from a mirror that may be updated meanwhile.

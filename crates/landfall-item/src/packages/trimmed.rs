@@ -2,10 +2,10 @@
 //! packages and is signed by the site. It is generated when the packages are served or exported;
 //! lock and bundle contain the metadata that the repositories signed.
 
-use super::fetch::in_folder;
 use super::locked::{LockedPackageSet, PackageIndex, PackageSource};
 use super::resolvable::OfferedIndex;
 use crate::UrlFile;
+use crate::text::in_folder;
 use jiff::Timestamp;
 use landfall_content::BlobRead;
 use landfall_model::report::EntryKind;
