@@ -124,7 +124,7 @@ impl PackedIndex {
         io::copy(&mut hashed, &mut io::sink()).map_err(unreadable)?;
         if hashed.finish().1 != *open_digest {
             let why = "its unpacked content does not match the open-checksum in repomd.xml";
-            return Err(unreadable(io::Error::new(io::ErrorKind::InvalidData, why)));
+            return Err(unreadable(why));
         }
         Ok(())
     }
@@ -286,7 +286,7 @@ impl SourceMetadata {
 // Failures of the indexes of an RPM repository.
 
 /// The failure of content that is damaged, truncated or too large.
-pub(super) fn unreadable(error: io::Error) -> Failure {
+pub(super) fn unreadable(error: impl fmt::Display) -> Failure {
     Failure::failed(format!("it cannot be read: {error}"))
 }
 

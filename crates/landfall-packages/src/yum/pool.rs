@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::hash::{BuildHasher, RandomState};
 
 /// All known packages with their relations, stored compactly.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Pool {
     pub(super) strings: StringPool,
     packages: Vec<RpmPackage>,
@@ -98,16 +98,15 @@ struct Provider {
     evr: TextId,
 }
 
-impl Default for Pool {
-    fn default() -> Pool {
-        Pool {
-            strings: StringPool::new(),
-            packages: Vec::new(),
-            relations: Vec::new(),
-            more_files: Vec::new(),
-            first: Vec::new(),
-            providers: Vec::new(),
-        }
+impl NewPackage {
+    /// Prepares for the next package. The emptied lists keep their memory for it.
+    pub(super) fn clear(&mut self) {
+        let mut relations = std::mem::take(&mut self.relations);
+        relations.iter_mut().for_each(Vec::clear);
+        *self = NewPackage {
+            relations,
+            ..NewPackage::default()
+        };
     }
 }
 
@@ -137,11 +136,7 @@ impl Pool {
                 bounds,
             });
         }
-        // the emptied lists keep their memory for the next package
-        *new = NewPackage {
-            relations: std::mem::take(&mut new.relations),
-            ..NewPackage::default()
-        };
+        new.clear();
     }
 
     /// Removes `packages`. The ids of the remaining packages change.
@@ -401,11 +396,9 @@ pub(super) struct StringPool {
     hasher: RandomState,
 }
 
-impl StringPool {
-    pub(super) const EMPTY: TextId = TextId(0);
-
-    /// Returns a pool that holds only the empty string.
-    pub(super) fn new() -> StringPool {
+impl Default for StringPool {
+    /// A pool that holds only the empty string.
+    fn default() -> StringPool {
         let table = vec![0; 1 << 12];
         // the empty string is id 0: relations without a version use it
         let mut strings = StringPool {
@@ -417,6 +410,10 @@ impl StringPool {
         strings.add("");
         strings
     }
+}
+
+impl StringPool {
+    pub(super) const EMPTY: TextId = TextId(0);
 
     pub(super) fn count(&self) -> usize {
         self.ends.len()
@@ -512,7 +509,7 @@ mod tests {
 
     #[test]
     fn equal_texts_have_one_id() {
-        let mut strings = StringPool::new();
+        let mut strings = StringPool::default();
         let texts: Vec<String> = (0..10_000)
             .map(|n| format!("libfoo.so.{n}()(64bit)"))
             .collect();

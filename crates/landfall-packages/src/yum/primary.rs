@@ -119,13 +119,7 @@ impl PrimaryReader<'_> {
                 if self.is_wanted {
                     self.pool.add(&mut self.new, Some(source));
                 } else {
-                    // the emptied lists keep their memory for the next package
-                    let mut relations = std::mem::take(&mut self.new.relations);
-                    relations.iter_mut().for_each(Vec::clear);
-                    self.new = NewPackage {
-                        relations,
-                        ..NewPackage::default()
-                    };
+                    self.new.clear();
                 }
             }
             name if kind_of(name).is_some() => self.kind = None,

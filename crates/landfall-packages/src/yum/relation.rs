@@ -48,20 +48,17 @@ impl VersionSense {
         }
         let a = Evr::parse(own);
         let b = Evr::parse(others);
-        match a.compare_versions(b) {
-            Ordering::Less => self.has(Self::NEWER) || other.has(Self::OLDER),
-            Ordering::Greater => self.has(Self::OLDER) || other.has(Self::NEWER),
+        let order = match (a.compare_versions(b), a.release, b.release) {
+            (Ordering::Equal, Some(a), Some(b)) => compare(a, b),
             // a relation without a release matches every release
-            Ordering::Equal => match (a.release, b.release) {
-                (Some(a), Some(b)) => match compare(a, b) {
-                    Ordering::Less => self.has(Self::NEWER) || other.has(Self::OLDER),
-                    Ordering::Equal => self.has(Self::EQUAL) && other.has(Self::EQUAL),
-                    Ordering::Greater => self.has(Self::OLDER) || other.has(Self::NEWER),
-                },
-                (None, None) => self.has(Self::EQUAL) && other.has(Self::EQUAL),
-                (None, Some(_)) => self.has(Self::EQUAL),
-                (Some(_), None) => other.has(Self::EQUAL),
-            },
+            (Ordering::Equal, None, Some(_)) => return self.has(Self::EQUAL),
+            (Ordering::Equal, Some(_), None) => return other.has(Self::EQUAL),
+            (order, ..) => order,
+        };
+        match order {
+            Ordering::Less => self.has(Self::NEWER) || other.has(Self::OLDER),
+            Ordering::Equal => self.has(Self::EQUAL) && other.has(Self::EQUAL),
+            Ordering::Greater => self.has(Self::OLDER) || other.has(Self::NEWER),
         }
     }
 }
@@ -92,11 +89,7 @@ impl<'a> RpmRelation<'a> {
     pub fn parse(text: &'a str) -> Option<RpmRelation<'a>> {
         let mut words = text.split_ascii_whitespace();
         let relation = match (words.next()?, words.next(), words.next()) {
-            (name, None, _) => RpmRelation {
-                name,
-                sense: VersionSense::ANY,
-                evr: "",
-            },
+            (name, None, _) => RpmRelation::any(name),
             (name, Some(sense), Some(evr)) => RpmRelation {
                 name,
                 sense: VersionSense::parse(sense)?,
@@ -267,11 +260,7 @@ fn operand<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
     // enclosing dependency
     let mut remaining = *rest;
     match word(&mut remaining).and_then(VersionSense::parse) {
-        None => Some(RichDependency::One(RpmRelation {
-            name,
-            sense: VersionSense::ANY,
-            evr: "",
-        })),
+        None => Some(RichDependency::One(RpmRelation::any(name))),
         Some(sense) => {
             let evr = word(&mut remaining)?;
             *rest = remaining;

@@ -51,12 +51,7 @@ impl TrimmedPrimary {
             let mut event = match reader.read_event_into(&mut buffer) {
                 Ok(event) => event,
                 // an error of the reader is not an error of the XML
-                Err(quick_xml::Error::Io(error)) => {
-                    return Err(unreadable(std::io::Error::new(
-                        error.kind(),
-                        error.to_string(),
-                    )));
-                }
+                Err(quick_xml::Error::Io(error)) => return Err(unreadable(error)),
                 Err(error) => return Err(malformed(&error)),
             };
             let (opens, closes) = match &event {

@@ -132,12 +132,7 @@ pub(super) fn walk(
             Ok(Event::Eof) => return Ok(()),
             Ok(_) => {}
             // an error of the reader, such as too much unpacked content, is not an error of the XML
-            Err(quick_xml::Error::Io(error)) => {
-                return Err(unreadable(std::io::Error::new(
-                    error.kind(),
-                    error.to_string(),
-                )));
-            }
+            Err(quick_xml::Error::Io(error)) => return Err(unreadable(error)),
             Err(error) => return Err(malformed(what, error)),
         }
     }
