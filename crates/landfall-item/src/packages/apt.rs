@@ -1,7 +1,7 @@
 //! Locks packages of apt repositories: fetches and verifies the metadata of all sources, then
 //! chooses packages as apt does.
 
-use super::chosen_packages::{base_note, check_chosen, choice_error, expected_note};
+use super::chosen_packages::{check_chosen, choice_error, notes};
 use super::locked::{LockedPackage, LockedPackageSet, PackageIndex, PackageSource};
 use super::resolvable::{MachineBase, PackageSetRequest, PackageSourceRequest};
 use super::suites::{ReadSuites, Suite};
@@ -11,8 +11,7 @@ use crate::resolver::{ResolveError, Resolver};
 use futures_util::future::try_join_all;
 use jiff::{SignedDuration, Timestamp};
 use landfall_packages::apt::{
-    AptRelease, AptSelection, AptSettings, AptVersion, AptVersionId, BaseSystem, Universe, choose,
-    suite_packages,
+    AptRelease, AptSettings, AptVersion, AptVersionId, BaseSystem, Universe, choose, suite_packages,
 };
 use landfall_packages::file_url;
 use std::borrow::Cow;
@@ -162,18 +161,13 @@ fn lock(
         recommends: request.recommends,
         expects_rest: request.bases.is_empty(),
     };
-    let nothing = [MachineBase::None];
-    let bases = if request.bases.is_empty() {
-        &nothing[..]
-    } else {
-        &request.bases
-    };
+    let bases = request.machines();
     let mut choices = Vec::new();
     // The universe is shared by all sets. A set with a base gets a copy, in which the packages of
     // the base are marked as installed.
     let mut machine = Cow::Borrowed(universe);
     for base in bases {
-        if bases != nothing {
+        if bases != [MachineBase::None] {
             machine.to_mut().forget_installed();
             install_base(base, machine.to_mut(), suites, request)?;
         }
@@ -181,14 +175,24 @@ fn lock(
         choices.push(chosen.map_err(|why| choice_error(why, base, bases))?);
     }
     let universe = &*machine;
-    let notes = notes(request, universe, bases, &choices);
+    let expected: BTreeSet<String> = choices
+        .iter()
+        .flat_map(|choice| choice.expected.iter().cloned())
+        .collect();
+    let all: Vec<&str> = expected.iter().map(String::as_str).collect();
+    let notes = notes(&request.name, &all.join(", "), bases, |number| {
+        let versions = choices[number].versions.iter();
+        let is_shared = |version| choices.iter().all(|other| other.versions.contains(version));
+        let own = versions.filter(|version| !is_shared(*version));
+        own.map(|version| {
+            let offer = universe.offer_of(*version);
+            format!("{} {}", package_name(universe, offer), offer.version)
+        })
+        .collect()
+    });
     let versions: BTreeSet<AptVersionId> = choices
         .iter()
         .flat_map(|choice| choice.versions.iter().copied())
-        .collect();
-    let expected: BTreeSet<String> = choices
-        .into_iter()
-        .flat_map(|choice| choice.expected)
         .collect();
     let mut sources: Vec<PackageSource> = suites.iter().map(|suite| suite.source.clone()).collect();
     for version in &versions {
@@ -270,38 +274,4 @@ fn locked(
 
 fn package_name<'t>(universe: &Universe<'t>, offer: &AptVersion<'_>) -> &'t str {
     universe.text(universe.packages[offer.package as usize].name)
-}
-
-/// Notes about the packages that the machines are expected to have, and about those that only some
-/// of the bases need.
-fn notes(
-    request: &PackageSetRequest,
-    universe: &Universe<'_>,
-    bases: &[MachineBase],
-    choices: &[AptSelection],
-) -> Vec<String> {
-    let mut notes = Vec::new();
-    let expected: BTreeSet<&str> = choices
-        .iter()
-        .flat_map(|choice| choice.expected.iter().map(String::as_str))
-        .collect();
-    if !expected.is_empty() {
-        let all: Vec<&str> = expected.into_iter().collect();
-        notes.push(expected_note(&request.name, &all.join(", ")));
-    }
-    for (base, choice) in bases.iter().zip(choices) {
-        let own: Vec<String> = choice
-            .versions
-            .iter()
-            .filter(|version| !choices.iter().all(|other| other.versions.contains(version)))
-            .map(|version| {
-                let offer = universe.offer_of(*version);
-                format!("{} {}", package_name(universe, offer), offer.version)
-            })
-            .collect();
-        if !own.is_empty() {
-            notes.push(base_note(&request.name, base, &own));
-        }
-    }
-    notes
 }

@@ -79,21 +79,32 @@ pub(super) fn choice_error(why: String, base: &MachineBase, bases: &[MachineBase
     }
 }
 
-/// The note about packages of the set `set` that no source has, so machines must have them.
-pub(super) fn expected_note(set: &str, packages: &str) -> String {
-    format!(
-        "{set}: no source has these packages, so the machines must have them already: {packages} \
-         (add `sources` that have them, or `base` to name what is installed)"
-    )
-}
-
-/// The note about packages of the set `set` that only machines with `base` need.
-pub(super) fn base_note(set: &str, base: &MachineBase, packages: &[String]) -> String {
-    format!(
-        "{set}: only machines with {} need {}",
-        describe_base(base),
-        first_few(packages)
-    )
+/// The notes about packages of the set `set`: those that no source has, so machines must have them,
+/// and for each of `bases`, those that only machines with it need, which `own` returns.
+pub(super) fn notes(
+    set: &str,
+    expected: &str,
+    bases: &[MachineBase],
+    own: impl Fn(usize) -> Vec<String>,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !expected.is_empty() {
+        notes.push(format!(
+            "{set}: no source has these packages, so the machines must have them already: \
+             {expected} (add `sources` that have them, or `base` to name what is installed)"
+        ));
+    }
+    for (number, base) in bases.iter().enumerate() {
+        let own = own(number);
+        if !own.is_empty() {
+            notes.push(format!(
+                "{set}: only machines with {} need {}",
+                describe_base(base),
+                first_few(&own)
+            ));
+        }
+    }
+    notes
 }
 
 /// The first `NAMED` of `packages`, and the number of the others.

@@ -353,6 +353,16 @@ impl PackageSetRequest {
         self.name.starts_with("yum:")
     }
 
+    /// The bases of the machines for which packages are chosen: none if the request has none.
+    pub(super) fn machines(&self) -> &[MachineBase] {
+        const UNKNOWN: &[MachineBase] = &[MachineBase::None];
+        if self.bases.is_empty() {
+            UNKNOWN
+        } else {
+            &self.bases
+        }
+    }
+
     /// The upstream part of a package version, without epoch and revision.
     pub fn upstream_version<'v>(&self, version: &'v str) -> &'v str {
         if self.is_yum() {

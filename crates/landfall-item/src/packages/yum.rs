@@ -1,7 +1,7 @@
 //! Locks packages of yum repositories: fetches and verifies the metadata of all sources, then
 //! chooses packages as dnf does.
 
-use super::chosen_packages::{base_note, check_chosen, choice_error, expected_note, first_few};
+use super::chosen_packages::{check_chosen, choice_error, first_few, notes};
 use super::kind;
 use super::locked::{LockedPackage, LockedPackageSet, PackageSource};
 use super::resolvable::{MachineBase, OfferedIndex, PackageSetRequest};
@@ -110,12 +110,7 @@ fn lock(
     unlisted: &mut BTreeSet<String>,
 ) -> Outcome {
     let architectures = Architectures::of(&request.architectures[0]);
-    let nothing = [MachineBase::None];
-    let bases = if request.bases.is_empty() {
-        &nothing[..]
-    } else {
-        &request.bases
-    };
+    let bases = request.machines();
     // keyed by the position of the source and the path of the package; bases share most packages
     let mut chosen = ChosenPackages::new();
     let mut expected = BTreeSet::new();
@@ -184,7 +179,14 @@ fn lock(
             needed_by.insert(number);
         }
     }
-    let mut notes = notes(request, bases, &expected, &chosen);
+    let all: Vec<String> = expected.iter().cloned().collect();
+    let mut notes = notes(&request.name, &first_few(&all), bases, |number| {
+        let own = chosen
+            .values()
+            .filter(|(_, needed_by)| needed_by.contains(&number) && needed_by.len() < bases.len());
+        own.map(|(package, _)| format!("{} {}", package.name, package.version))
+            .collect()
+    });
     notes.extend(skipped.iter().map(|(group, packages)| {
         let packages: Vec<String> = packages.iter().cloned().collect();
         format!(
@@ -250,30 +252,4 @@ fn url_note(set: &str, host: &str, packages: usize) -> String {
          {host}: resolve that name to the server behind the gap, or write `index: trimmed`, whose \
          metadata has paths of the server"
     )
-}
-
-/// Notes about the packages that the machines are expected to have, and about those that only some
-/// of the bases need.
-fn notes(
-    request: &PackageSetRequest,
-    bases: &[MachineBase],
-    expected: &BTreeSet<String>,
-    chosen: &ChosenPackages,
-) -> Vec<String> {
-    let mut notes = Vec::new();
-    if !expected.is_empty() {
-        let expected: Vec<String> = expected.iter().cloned().collect();
-        notes.push(expected_note(&request.name, &first_few(&expected)));
-    }
-    for (number, base) in bases.iter().enumerate() {
-        let own: Vec<String> = chosen
-            .values()
-            .filter(|(_, needed_by)| needed_by.contains(&number) && needed_by.len() < bases.len())
-            .map(|(package, _)| format!("{} {}", package.name, package.version))
-            .collect();
-        if !own.is_empty() {
-            notes.push(base_note(&request.name, base, &own));
-        }
-    }
-    notes
 }
