@@ -65,18 +65,12 @@ pub(super) async fn look_up_new(
 /// The error of a look-up. The image itself was found, so it must not be treated as deleted
 /// upstream.
 fn failed_look_up(cause: ResolveError) -> ResolveError {
-    let ResolveError {
-        recorded,
-        message,
-        is_temporary,
-        ..
-    } = cause.about("its signatures and other referrers");
+    let cause = cause.about("its signatures and other referrers");
     ResolveError {
-        recorded,
-        message: format!("{message}; `referrers: false` in the manifest omits them"),
+        message: cause.message + "; `referrers: false` in the manifest omits them",
         is_gone: false,
-        is_temporary,
         is_for_other_platforms: false,
+        ..cause
     }
 }
 

@@ -31,11 +31,9 @@ impl ResolveError {
     /// fixed text instead.
     pub fn local(message: String) -> ResolveError {
         ResolveError {
-            recorded: "the machine that locked it could not read, store or process it".into(),
             message: one_line(&message),
-            is_gone: false,
             is_temporary: true,
-            is_for_other_platforms: false,
+            .."the machine that locked it could not read, store or process it".into()
         }
     }
 
@@ -131,11 +129,10 @@ impl From<HttpError> for ResolveError {
         };
         let is_gone = is_gone(&error);
         ResolveError {
-            recorded: recorded.into(),
             message: error.to_string(),
             is_gone,
             is_temporary: !is_gone,
-            is_for_other_platforms: false,
+            ..recorded.into()
         }
     }
 }
