@@ -95,7 +95,8 @@ pub fn locked_name(text: &str, span: &SourceSpan) -> ManifestResult<(EntryKind, 
             let url = text.strip_prefix(GitRequest::PREFIX).unwrap_or(text);
             format!("{}{}", GitRequest::PREFIX, git::url_of(url, span)?)
         }
-        EntryKind::Provider => ProviderName::try_from(text.to_owned())
+        EntryKind::Provider => text
+            .parse::<ProviderName>()
             .map_err(|error| span.fault(error.to_string(), None))?
             .to_string(),
         EntryKind::Image | EntryKind::Sidecar | EntryKind::Referrer | EntryKind::Variable => {

@@ -8,14 +8,15 @@ use landfall_model::{
 };
 use landfall_signature::RuleSubject;
 use serde::{Deserialize, Serialize};
-use std::cmp::Ordering;
 use url::Url;
 
 const OCI: &str = "oci://";
 const HELM: &str = "helm+";
 
 /// The name of a chart: its repository, name and version.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, derive_more::Display)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, derive_more::Display,
+)]
 #[serde(try_from = "String", into = "String")]
 #[display("{text}")]
 pub struct ChartName {
@@ -268,18 +269,6 @@ impl TryFrom<String> for ChartName {
 impl From<ChartName> for String {
     fn from(name: ChartName) -> String {
         name.text
-    }
-}
-
-impl Ord for ChartName {
-    fn cmp(&self, other: &ChartName) -> Ordering {
-        self.text.cmp(&other.text)
-    }
-}
-
-impl PartialOrd for ChartName {
-    fn partial_cmp(&self, other: &ChartName) -> Option<Ordering> {
-        Some(self.cmp(other))
     }
 }
 

@@ -216,10 +216,7 @@ pub(super) fn repositories() -> Vec<LockedGitRepository> {
 /// One provider.
 pub(super) fn providers() -> Vec<LockedProvider> {
     vec![LockedProvider {
-        name: "provider:registry.test/acme/random:1.0.0"
-            .to_owned()
-            .try_into()
-            .unwrap(),
+        name: "provider:registry.test/acme/random:1.0.0".parse().unwrap(),
         digest: digest("provider"),
         platforms: vec![
             "linux_amd64".parse().unwrap(),

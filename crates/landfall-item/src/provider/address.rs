@@ -3,7 +3,6 @@
 //! Parts of names become paths of exported files, so each has a strict form.
 
 use landfall_model::{Failure, Platform, is_repository_component, serde_as_text, split_optional};
-use serde::{Deserialize, Serialize, Serializer};
 use std::str::FromStr;
 
 /// The source address of a provider, as in `registry.opentofu.org/hashicorp/aws`.
@@ -64,8 +63,7 @@ fn is_port(text: &str) -> bool {
 
 /// The name of a version of a provider, as in
 /// `provider:registry.opentofu.org/hashicorp/aws:5.1.0`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, derive_more::Display)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, derive_more::Display)]
 #[display("{text}")]
 pub struct ProviderName {
     text: String,
@@ -75,11 +73,7 @@ pub struct ProviderName {
     pub version: String,
 }
 
-impl Serialize for ProviderName {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        out.serialize_str(self.as_str())
-    }
-}
+serde_as_text!(ProviderName);
 
 impl ProviderName {
     /// The text before the source address. It distinguishes names of providers from names of other
@@ -110,10 +104,10 @@ impl ProviderName {
     }
 }
 
-impl TryFrom<String> for ProviderName {
-    type Error = Failure;
+impl FromStr for ProviderName {
+    type Err = Failure;
 
-    fn try_from(text: String) -> Result<ProviderName, Failure> {
+    fn from_str(text: &str) -> Result<ProviderName, Failure> {
         let parts = text
             .strip_prefix(ProviderName::PREFIX)
             .and_then(|name| name.rsplit_once(':'));
@@ -208,7 +202,7 @@ mod tests {
             "provider:127.0.0.1:8443/my-org/my_type:1.0.0-rc.1+b-2",
             "provider:localhost/a/b:0.0.1",
         ] {
-            let name = ProviderName::try_from(good.to_owned()).unwrap();
+            let name = good.parse::<ProviderName>().unwrap();
             assert_eq!((name.as_str(), name.to_string()), (good, good.to_owned()));
         }
         for bad in [
@@ -227,7 +221,7 @@ mod tests {
             "provider:h/a/b:5.1.0-",
             "provider:h/a/b:5.1.0\n",
         ] {
-            assert!(ProviderName::try_from(bad.to_owned()).is_err(), "{bad}");
+            assert!(bad.parse::<ProviderName>().is_err(), "{bad}");
         }
     }
 

@@ -175,7 +175,7 @@ mod tests {
             h1: "h1:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=".into(),
         };
         let mut provider = LockedProvider {
-            name: ProviderName::try_from("provider:h/a/b:1.0.0+x".to_owned()).unwrap(),
+            name: "provider:h/a/b:1.0.0+x".parse().unwrap(),
             digest: Digest::sha256(b""),
             platforms: vec!["linux_amd64".parse().unwrap()],
             packages: vec![package("darwin_arm64"), package("linux_amd64")],

@@ -105,13 +105,12 @@ fn document(value: &Value) -> MirrorFile {
 
 #[cfg(test)]
 mod tests {
-    use super::super::address::ProviderName;
     use super::*;
 
     fn provider(version: &str, content: &[u8]) -> LockedProvider {
         let name = format!("provider:h.test/a/b:{version}");
         LockedProvider {
-            name: ProviderName::try_from(name).unwrap(),
+            name: name.parse().unwrap(),
             digest: Digest::sha256(b""),
             platforms: Vec::new(),
             packages: vec![LockedProviderPackage {

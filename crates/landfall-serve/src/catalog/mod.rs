@@ -601,9 +601,8 @@ mod tests {
             size: 1,
             h1: "h1:".into(),
         };
-        let name = "provider:registry.opentofu.org/a/b:1.0.0".to_owned();
         let provider = LockedProvider {
-            name: name.try_into().unwrap(),
+            name: "provider:registry.opentofu.org/a/b:1.0.0".parse().unwrap(),
             digest: Digest::sha256(b"index"),
             platforms: Vec::new(),
             packages: ["linux_amd64", "linux_arm64"].map(package).to_vec(),
