@@ -203,9 +203,8 @@ impl<'a> DeltaBlockIndex<'a> {
     /// The slot of the table for the block at the front of `bytes`.
     fn slot(&self, bytes: &[u8]) -> usize {
         let word = |at: usize| {
-            bytes[at..at + 8]
-                .iter()
-                .rfold(0_u64, |word, byte| word << 8 | u64::from(*byte))
+            let word = bytes[at..].first_chunk();
+            word.map_or(0, |word| u64::from_le_bytes(*word))
         };
         // an odd multiplier of about 2^64 / 1.618 spreads similar blocks
         let mixed = (word(0) ^ word(8).rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -5,7 +5,7 @@ use super::{
     unreadable,
 };
 use crate::GitError;
-use crate::object::{GitObjectKind, ObjectId, parse_config};
+use crate::object::{GitObjectKind, ObjectId, is_hex, parse_config};
 use crate::pack::{EntryForm, PackBytes, PackWriter};
 use crate::wire::OfferedRef;
 use flate2::read::ZlibDecoder;
@@ -355,11 +355,6 @@ impl RefValue {
             None => text.parse().ok().map(RefValue::Id),
         }
     }
-}
-
-fn is_hex(text: &str) -> bool {
-    text.bytes()
-        .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
 /// Reads a loose object: a zlib stream of its type and size, a zero byte, and its content.

@@ -50,11 +50,7 @@ impl FromStr for ObjectId {
 
     fn from_str(text: &str) -> Result<ObjectId, String> {
         let invalid = || format!("'{}' is not an object id", text.escape_default());
-        // upper case would give one object two names
-        let is_hex = |byte: u8| {
-            byte.is_ascii_digit() || (byte.is_ascii_hexdigit() && byte.is_ascii_lowercase())
-        };
-        if text.len() != 2 * ObjectId::BYTES || !text.bytes().all(is_hex) {
+        if text.len() != 2 * ObjectId::BYTES || !is_hex(text) {
             return Err(invalid());
         }
         let mut bytes = [0; ObjectId::BYTES];
@@ -63,6 +59,12 @@ impl FromStr for ObjectId {
         }
         Ok(ObjectId(bytes))
     }
+}
+
+/// Whether all characters are hexadecimal digits. Upper case would give one object two names.
+pub(crate) fn is_hex(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 impl fmt::Display for ObjectId {

@@ -23,9 +23,6 @@ pub(super) struct ScannedEntry {
     pub(super) id: Option<ObjectId>,
 }
 
-/// The size of the head of a pack: magic, version and number of entries.
-const HEAD: usize = 12;
-
 /// Finds the entries of a pack, in the order of their offsets. `counted` is called with the size of
 /// each object and of each delta before memory is used for it.
 ///
@@ -56,17 +53,15 @@ pub(super) fn scan(
     Ok(entries)
 }
 
-/// Reads the head of a pack and returns the number of entries.
+/// Reads the head of a pack: magic, version and number of entries. Returns the number.
 fn read_head(reader: &mut impl Read) -> Result<u64, GitError> {
-    let mut head = [0; HEAD];
-    reader.read_exact(&mut head).map_err(damaged)?;
-    let number = |at: usize| {
-        head[at..at + 4]
-            .iter()
-            .fold(0_u64, |number, byte| number << 8 | u64::from(*byte))
-    };
-    match (&head[..4], number(4)) {
-        (b"PACK", 2 | 3) => Ok(number(8)),
+    let mut head = [[0; 4]; 3];
+    reader
+        .read_exact(head.as_flattened_mut())
+        .map_err(damaged)?;
+    let [magic, version, count] = head;
+    match (&magic, u32::from_be_bytes(version)) {
+        (b"PACK", 2 | 3) => Ok(u32::from_be_bytes(count).into()),
         (b"PACK", version) => Err(GitError::DamagedPack(format!("its version is {version}"))),
         _ => Err(GitError::DamagedPack("it does not begin with PACK".into())),
     }
