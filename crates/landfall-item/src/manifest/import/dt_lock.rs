@@ -1,7 +1,7 @@
 //! `dt-lock`: the Images.lock of dt (Distribution Tooling for Helm).
 
 use super::imported::{ImportSource, ImportedItems};
-use super::yaml::{documents, list, mapping, text};
+use super::yaml::{documents, for_each_mapping, list, mapping, text};
 use landfall_model::document::Diagnostic;
 
 pub(super) fn read(
@@ -17,26 +17,20 @@ pub(super) fn read(
                 "for a lock of imgpkg, use the format `imgpkg-lock`",
             ));
         }
-        for (index, image) in list(&lock, "images").iter().enumerate() {
-            let at = format!("images[{index}]");
-            let Some(image) = mapping(imported, source.at(&at), image) else {
-                continue;
-            };
+        let at = source.at("");
+        for_each_mapping(imported, at, &lock, "images", |imported, at, image| {
             let mut platforms: Vec<String> = Vec::new();
             for digest in list(image, "digests") {
-                let digest = mapping(imported, source.at(&at), digest);
+                let digest = mapping(imported, at, digest);
                 platforms.extend(digest.and_then(|digest| text(digest, "arch")));
             }
-            imported.image(
-                source.at(&at),
-                &text(image, "image").unwrap_or_default(),
-                &platforms,
-            );
+            let name = text(image, "image").unwrap_or_default();
+            imported.image(at, &name, &platforms);
             if !platforms.is_empty() {
                 let note = "digests of single platforms are not imported: `landfall lock` pins their index";
-                imported.note(source.at(&at), note);
+                imported.note(at, note);
             }
-        }
+        });
     }
     Ok(())
 }

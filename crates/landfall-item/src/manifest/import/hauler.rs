@@ -1,8 +1,8 @@
 //! `hauler`: the documents Images, Files and Charts of content.hauler.cattle.io, as defined in
 //! hauler-dev/hauler, pkg/apis/hauler.cattle.io/v1.
 
-use super::imported::{ImportSource, ImportedChart, ImportedItems, at_host};
-use super::yaml::{documents, list, map, mapping, mapping_at, note_other_keys, text};
+use super::imported::{ImportPosition, ImportSource, ImportedChart, ImportedItems, at_host};
+use super::yaml::{documents, for_each_mapping, map, mapping_at, note_other_keys, text};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Mapping;
 
@@ -21,22 +21,19 @@ pub(super) fn read(
     for (number, document) in documents.iter().enumerate() {
         let kind = text(document, "kind").unwrap_or_default();
         let at = format!("document {}, {kind}", number + 1);
+        let at = source.at(&at);
         // hauler skips other documents with a warning
         if !is_of_hauler(document) {
-            imported.not_imported(source.at(&at), &kind, "its `apiVersion` is not Hauler's");
+            imported.not_imported(at, &kind, "its `apiVersion` is not Hauler's");
             continue;
         }
         let empty = Mapping::new();
-        let spec = mapping_at(imported, source.at(&at), document, "spec").unwrap_or(&empty);
+        let spec = mapping_at(imported, at, document, "spec").unwrap_or(&empty);
         match kind.as_str() {
-            "Images" => images(document, spec, source, imported, &at),
-            "Files" => files(spec, source, imported, &at),
-            "Charts" => charts(spec, source, imported, &at),
-            _ => imported.not_imported(
-                source.at(&at),
-                &kind,
-                "landfall imports only Images, Files and Charts",
-            ),
+            "Images" => images(document, spec, imported, at),
+            "Files" => files(spec, imported, at),
+            "Charts" => charts(spec, imported, at),
+            _ => imported.not_imported(at, &kind, "landfall imports only Images, Files and Charts"),
         }
     }
     Ok(())
@@ -45,9 +42,8 @@ pub(super) fn read(
 fn images(
     document: &Mapping,
     spec: &Mapping,
-    source: &ImportSource,
     imported: &mut ImportedItems,
-    at: &str,
+    at: ImportPosition<'_>,
 ) {
     let annotations = map(document, "metadata").and_then(|metadata| map(metadata, "annotations"));
     // annotations of the document are defaults for its images
@@ -57,76 +53,56 @@ fn images(
     if let Some(annotations) = annotations {
         note_other_keys(
             imported,
-            source.at(at),
+            at,
             annotations,
             &["hauler.dev/platform", "hauler.dev/registry"],
         );
     }
-    for (index, image) in list(spec, "images").iter().enumerate() {
-        let at = format!("{at}, images[{index}]");
-        let Some(image) = mapping(imported, source.at(&at), image) else {
-            continue;
-        };
+    for_each_mapping(imported, at, spec, "images", |imported, at, image| {
         let name = at_host(&host, &text(image, "name").unwrap_or_default());
         let platforms: Vec<String> = text(image, "platform")
             .or(platform.clone())
             .into_iter()
             .collect();
         if text(image, "local").as_deref() == Some("true") {
-            imported.not_imported(source.at(&at), &name, "it is in the local Docker daemon");
-            continue;
+            return imported.not_imported(at, &name, "it is in the local Docker daemon");
         }
-        imported.image(source.at(&at), &name, &platforms);
-        note_other_keys(imported, source.at(&at), image, &["name", "platform"]);
-    }
+        imported.image(at, &name, &platforms);
+        note_other_keys(imported, at, image, &["name", "platform"]);
+    });
 }
 
-fn files(spec: &Mapping, source: &ImportSource, imported: &mut ImportedItems, at: &str) {
-    for (index, file) in list(spec, "files").iter().enumerate() {
-        let at = format!("{at}, files[{index}]");
-        let Some(file) = mapping(imported, source.at(&at), file) else {
-            continue;
-        };
-        imported.file(
-            source.at(&at),
-            &text(file, "path").unwrap_or_default(),
-            None,
-            false,
-        );
-        note_other_keys(imported, source.at(&at), file, &["path"]);
-    }
+fn files(spec: &Mapping, imported: &mut ImportedItems, at: ImportPosition<'_>) {
+    for_each_mapping(imported, at, spec, "files", |imported, at, file| {
+        let path = text(file, "path").unwrap_or_default();
+        imported.file(at, &path, None, false);
+        note_other_keys(imported, at, file, &["path"]);
+    });
 }
 
-fn charts(spec: &Mapping, source: &ImportSource, imported: &mut ImportedItems, at: &str) {
-    for (index, chart) in list(spec, "charts").iter().enumerate() {
-        let at = format!("{at}, charts[{index}]");
-        let Some(chart) = mapping(imported, source.at(&at), chart) else {
-            continue;
-        };
+fn charts(spec: &Mapping, imported: &mut ImportedItems, at: ImportPosition<'_>) {
+    for_each_mapping(imported, at, spec, "charts", |imported, at, chart| {
         let value = |key| text(chart, key).unwrap_or_default();
-        let known = ["repoURL", "name", "version", "add-images"];
         let has_images = value("add-images") == "true";
         let repository = value("repoURL");
-        if !repository.contains("://") {
-            // a folder with charts, and a chart folder or archive in it
-            let path = format!("{repository}/{}", value("name"));
-            let path = path.trim_start_matches('/');
-            imported.local_chart(source.at(&at), path, has_images);
-            note_other_keys(imported, source.at(&at), chart, &known);
-            continue;
-        }
-        imported.chart(
-            source.at(&at),
-            ImportedChart {
+        if repository.contains("://") {
+            let chart = ImportedChart {
                 repository: &repository,
                 name: &value("name"),
                 version: &value("version"),
                 has_images,
                 values: None,
-            },
-        );
-        note_other_keys(imported, source.at(&at), chart, &known);
-    }
+            };
+            imported.chart(at, chart);
+        } else {
+            // a folder with charts, and a chart folder or archive in it
+            let path = format!("{repository}/{}", value("name"));
+            let path = path.trim_start_matches('/');
+            imported.local_chart(at, path, has_images);
+        }
+        let known = ["repoURL", "name", "version", "add-images"];
+        note_other_keys(imported, at, chart, &known);
+    });
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `imgpkg-lock`: an ImagesLock of imgpkg or kbld, imgpkg.carvel.dev.
 
 use super::imported::{ImportSource, ImportedItems};
-use super::yaml::{documents, list, map, mapping, note_other_keys, text};
+use super::yaml::{documents, for_each_mapping, map, note_other_keys, text};
 use landfall_model::ImageRef;
 use landfall_model::document::Diagnostic;
 
@@ -25,17 +25,14 @@ pub(super) fn read(
             let why = "list it under `images` with `listed: true`, which carries its images too";
             imported.not_imported(source.at("bundle"), &bundle, why);
         }
-        for (index, image) in list(&lock, "images").iter().enumerate() {
-            let at = format!("images[{index}]");
-            let Some(image) = mapping(imported, source.at(&at), image) else {
-                continue;
-            };
+        let at = source.at("");
+        for_each_mapping(imported, at, &lock, "images", |imported, at, image| {
             let locked = text(image, "image").unwrap_or_default();
             let before = map(image, "annotations").and_then(|map| text(map, BEFORE));
             let tag = before.and_then(|before| with_tag_of(&before, &locked));
-            imported.image(source.at(&at), &tag.unwrap_or(locked), &[]);
-            note_other_keys(imported, source.at(&at), image, &["image", "annotations"]);
-        }
+            imported.image(at, &tag.unwrap_or(locked), &[]);
+            note_other_keys(imported, at, image, &["image", "annotations"]);
+        });
     }
     Ok(())
 }

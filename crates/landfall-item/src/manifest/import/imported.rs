@@ -52,11 +52,22 @@ impl ImportSource {
 /// A position in a file of another tool. It displays as in messages: `FILE: POSITION`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImportPosition<'s> {
-    source: &'s ImportSource,
+    pub(super) source: &'s ImportSource,
     at: &'s str,
 }
 
 impl ImportPosition<'_> {
+    /// The text of the position `key` below this one.
+    pub(super) fn below(self, key: impl fmt::Display) -> String {
+        let separator = match self.at {
+            "" => "",
+            // a label such as `component NAME`, not a key
+            label if label.contains(' ') => ", ",
+            _ => ".",
+        };
+        format!("{}{separator}{key}", self.at)
+    }
+
     /// The name of the file.
     pub(super) fn file(self) -> String {
         self.source.file.clone()

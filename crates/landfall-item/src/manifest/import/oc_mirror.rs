@@ -2,7 +2,9 @@
 //! internal/pkg/api/v2alpha1.
 
 use super::imported::{ImportSource, ImportedChart, ImportedItems};
-use super::yaml::{documents, list, mapping, mapping_at, note_other_keys, scalar, text};
+use super::yaml::{
+    documents, for_each_mapping, list, mapping, mapping_at, note_other_keys, scalar, text,
+};
 use landfall_model::document::Diagnostic;
 use serde_yaml::{Mapping, Value};
 
@@ -26,30 +28,24 @@ pub(super) fn read(
         );
         let empty = Mapping::new();
         let mirror = mapping_at(imported, source.at(""), &config, "mirror").unwrap_or(&empty);
-        for (index, image) in list(mirror, "additionalImages").iter().enumerate() {
-            let at = format!("mirror.additionalImages[{index}]");
-            let Some(image) = mapping(imported, source.at(&at), image) else {
-                continue;
-            };
+        let (at, images) = (source.at("mirror"), "additionalImages");
+        for_each_mapping(imported, at, mirror, images, |imported, at, image| {
             let mut platforms = Vec::new();
             for platform in list(image, "platforms") {
-                let Some(platform) = mapping(imported, source.at(&at), platform) else {
+                let Some(platform) = mapping(imported, at, platform) else {
                     continue;
                 };
                 let part = |key| text(platform, key).unwrap_or_default();
                 platforms.push(format!("{}/{}", part("os"), part("architecture")));
             }
-            imported.image(
-                source.at(&at),
-                &text(image, "name").unwrap_or_default(),
-                &platforms,
-            );
-            note_other_keys(imported, source.at(&at), image, &["name", "platforms"]);
-        }
+            let name = text(image, "name").unwrap_or_default();
+            imported.image(at, &name, &platforms);
+            note_other_keys(imported, at, image, &["name", "platforms"]);
+        });
         unresolved(mirror, source, imported);
         helm(mirror, source, imported);
         let known = ["additionalImages", "platform", "operators", "helm"];
-        note_other_keys(imported, source.at("mirror"), mirror, &known);
+        note_other_keys(imported, at, mirror, &known);
     }
     Ok(())
 }
@@ -114,24 +110,20 @@ fn with_known_spelling(map: Mapping) -> Mapping {
 /// contains the resulting images.
 fn unresolved(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedItems) {
     let why = "only oc-mirror can resolve it: import the mapping.txt of `oc-mirror --dry-run`";
-    for (index, operator) in list(mirror, "operators").iter().enumerate() {
-        let at = format!("mirror.operators[{index}]");
-        let Some(operator) = mapping(imported, source.at(&at), operator) else {
-            continue;
-        };
-        let packages: Vec<String> = list(operator, "packages")
+    let at = source.at("mirror");
+    for_each_mapping(imported, at, mirror, "operators", |imported, at, one| {
+        let packages: Vec<String> = list(one, "packages")
             .iter()
             .filter_map(|package| text(package.as_mapping()?, "name"))
             .collect();
-        let catalog = text(operator, "catalog").unwrap_or_default();
+        let catalog = text(one, "catalog").unwrap_or_default();
         let what = if packages.is_empty() {
             catalog
         } else {
             format!("{catalog} ({})", packages.join(", "))
         };
-        imported.not_imported(source.at(&at), &what, why);
-    }
-    let at = source.at("mirror");
+        imported.not_imported(at, &what, why);
+    });
     let Some(platform) = mapping_at(imported, at, mirror, "platform") else {
         return;
     };

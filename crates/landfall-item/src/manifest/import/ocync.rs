@@ -2,8 +2,7 @@
 
 use super::imported::{ImportPosition, ImportSource, ImportedItems, ImportedSelector};
 use super::yaml::{
-    NO_VARIANTS, documents, list, map, mapping as mapping_of, note_other_keys, range_of, text,
-    texts,
+    NO_VARIANTS, documents, for_each_mapping, map, note_other_keys, range_of, text, texts,
 };
 use landfall_model::document::Diagnostic;
 use landfall_model::{VersionSelection, after_web_scheme};
@@ -30,31 +29,23 @@ pub(super) fn read(
             &config,
             &["registries", "defaults", "mappings"],
         );
-        note_keys_of_mapping(imported, source, "defaults", defaults);
-        for (index, mapping) in list(&config, "mappings").iter().enumerate() {
-            let at = format!("mappings[{index}]");
-            let Some(mapping) = mapping_of(imported, source.at(&at), mapping) else {
-                continue;
-            };
-            read_mapping(mapping, defaults, &config, source.at(&at), imported);
-            note_keys_of_mapping(imported, source, &at, mapping);
-        }
+        note_keys_of_mapping(imported, source.at("defaults"), defaults);
+        let at = source.at("");
+        for_each_mapping(imported, at, &config, "mappings", |imported, at, one| {
+            read_mapping(one, defaults, &config, at, imported);
+            note_keys_of_mapping(imported, at, one);
+        });
     }
     Ok(())
 }
 
 /// Records the keys of a mapping, or of the defaults for all of them, that are not imported.
-fn note_keys_of_mapping(
-    imported: &mut ImportedItems,
-    source: &ImportSource,
-    at: &str,
-    mapping: &Mapping,
-) {
+fn note_keys_of_mapping(imported: &mut ImportedItems, at: ImportPosition<'_>, mapping: &Mapping) {
     let known = ["from", "to", "source", "targets", "tags", "platforms"];
-    note_other_keys(imported, source.at(at), mapping, &known);
+    note_other_keys(imported, at, mapping, &known);
     let known = ["glob", "include", "semver", "exclude", "sort", "latest"];
     if let Some(tags) = map(mapping, "tags") {
-        note_other_keys(imported, source.at(&format!("{at}.tags")), tags, &known);
+        note_other_keys(imported, at.source.at(&at.below("tags")), tags, &known);
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::imported::{ImportPosition, ImportSource, ImportedItems, ImportedSelector};
 use super::yaml::{
-    NO_VARIANTS, documents, list, mapping, mapping_at, note_other_keys, range_of, scalar, text,
-    texts, whole_tag_pattern,
+    NO_VARIANTS, documents, for_each_mapping, list, mapping, mapping_at, note_other_keys, range_of,
+    scalar, text, texts, whole_tag_pattern,
 };
 use landfall_model::document::Diagnostic;
 use landfall_model::report::count_of;
@@ -24,12 +24,9 @@ pub(super) fn read(
         }
         note_other_keys(imported, source.at(""), &config, &["version", "sync"]);
         let mut renamed = 0;
-        for (index, step) in list(&config, "sync").iter().enumerate() {
-            let at = format!("sync[{index}]");
-            let Some(step) = mapping(imported, source.at(&at), step) else {
-                continue;
-            };
-            read_step(step, &at, source, imported);
+        let at = source.at("");
+        for_each_mapping(imported, at, &config, "sync", |imported, at, step| {
+            read_step(step, at, imported);
             renamed += usize::from(has_other_path(step));
             let known = [
                 "source",
@@ -40,8 +37,8 @@ pub(super) fn read(
                 "platform",
                 "platforms",
             ];
-            note_other_keys(imported, source.at(&at), step, &known);
-        }
+            note_other_keys(imported, at, step, &known);
+        });
         if renamed > 0 {
             let note = format!(
                 "`target` of {} has another path than `source`, which is not imported: map it \
@@ -75,7 +72,7 @@ fn has_other_path(step: &Mapping) -> bool {
         && path(target).is_some_and(|path| !path.ends_with(&format!("/{}", reference.repository)))
 }
 
-fn read_step(step: &Mapping, at: &str, source: &ImportSource, imported: &mut ImportedItems) {
+fn read_step(step: &Mapping, at: ImportPosition<'_>, imported: &mut ImportedItems) {
     let from = text(step, "source").unwrap_or_default();
     let kind = text(step, "type").unwrap_or_default();
     let platforms: Vec<String> = text(step, "platform")
@@ -83,9 +80,8 @@ fn read_step(step: &Mapping, at: &str, source: &ImportSource, imported: &mut Imp
         .chain(texts(step, "platforms"))
         .collect();
     if kind == "image" {
-        return imported.image(source.at(at), &from, &platforms);
+        return imported.image(at, &from, &platforms);
     }
-    let at = source.at(at);
     let has_tags = ["tags", "tagSets"]
         .iter()
         .any(|key| step.get(key).is_some_and(|value| !value.is_null()));

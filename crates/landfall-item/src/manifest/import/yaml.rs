@@ -171,6 +171,23 @@ pub(super) fn scalar(value: &Value) -> Option<String> {
     }
 }
 
+/// Reads the entries of the list `key` of `outer`, which must be mappings.
+pub(super) fn for_each_mapping(
+    imported: &mut ImportedItems,
+    at: ImportPosition<'_>,
+    outer: &Mapping,
+    key: &str,
+    mut read: impl FnMut(&mut ImportedItems, ImportPosition<'_>, &Mapping),
+) {
+    for (index, value) in list(outer, key).iter().enumerate() {
+        let position = at.below(format_args!("{key}[{index}]"));
+        let at = at.source.at(&position);
+        if let Some(entry) = mapping(imported, at, value) {
+            read(imported, at, entry);
+        }
+    }
+}
+
 /// The entry `value` of a list as a mapping. An entry of another form is reported, not imported.
 pub(super) fn mapping<'v>(
     imported: &mut ImportedItems,

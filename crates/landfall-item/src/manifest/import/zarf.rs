@@ -2,7 +2,9 @@
 //! components that it imports from other files.
 
 use super::imported::{ImportPosition, ImportSource, ImportedChart, ImportedItems};
-use super::yaml::{documents, list, map, mapping, mapping_at, note_other_keys, scalar, text};
+use super::yaml::{
+    documents, for_each_mapping, list, map, mapping, mapping_at, note_other_keys, scalar, text,
+};
 use landfall_model::document::{Diagnostic, read_text_input};
 use serde_yaml::{Mapping, Value};
 use std::path::Path;
@@ -79,8 +81,9 @@ fn read_component(
     limits: &mut ImportLimits,
 ) {
     let name = text(component, "name").unwrap_or_default();
-    let at = &format!("component {name}");
-    let inherited = inherited_components(component, &name, source.at(at), imported, limits);
+    let at = format!("component {name}");
+    let at = source.at(&at);
+    let inherited = inherited_components(component, &name, at, imported, limits);
     let mut inherited_charts: Vec<String> = Vec::new();
     for (file, folder, mut base) in inherited {
         inherited_charts.extend(change_charts(&mut base, list(component, "charts")));
@@ -91,7 +94,7 @@ fn read_component(
         limits.depth += 1;
     }
     for (index, image) in list(component, "images").iter().enumerate() {
-        let at = format!("{at}, images[{index}]");
+        let at = at.below(format_args!("images[{index}]"));
         let at = source.at(&at);
         let reference = match image {
             Value::Mapping(image) => text(image, "name"),
@@ -105,41 +108,30 @@ fn read_component(
         }
         imported.image(at, &reference, platforms);
     }
-    for (index, file) in list(component, "files").iter().enumerate() {
-        let at = format!("{at}, files[{index}]");
-        let Some(file) = mapping(imported, source.at(&at), file) else {
-            continue;
-        };
+    for_each_mapping(imported, at, component, "files", |imported, at, file| {
         let is_executable = text(file, "executable").as_deref() == Some("true");
         let url = text(file, "source").unwrap_or_default();
         let sha256 = text(file, "shasum").or_else(|| text(file, "checksum"));
         let sha256 = sha256
             .as_deref()
             .map(|sum| sum.trim_start_matches("sha256:"));
-        imported.file(source.at(&at), &url, sha256, is_executable);
+        imported.file(at, &url, sha256, is_executable);
         let known = ["source", "shasum", "checksum", "executable"];
-        note_other_keys(imported, source.at(&at), file, &known);
-    }
-    for (index, chart) in list(component, "charts").iter().enumerate() {
-        let at = format!("{at}, charts[{index}]");
-        let Some(chart) = mapping(imported, source.at(&at), chart) else {
-            continue;
-        };
+        note_other_keys(imported, at, file, &known);
+    });
+    for_each_mapping(imported, at, component, "charts", |imported, at, chart| {
         let is_inherited = text(chart, "name").is_some_and(|name| inherited_charts.contains(&name));
-        read_chart(chart, is_inherited, source.at(&at), imported);
-    }
-    for (index, archive) in list(component, "imageArchives").iter().enumerate() {
-        let at = format!("{at}, imageArchives[{index}]");
-        let Some(archive) = mapping(imported, source.at(&at), archive) else {
-            continue;
-        };
-        let path = text(archive, "path").unwrap_or_default();
-        for image in list(archive, "images") {
+        read_chart(chart, is_inherited, at, imported);
+    });
+    let archives = "imageArchives";
+    for_each_mapping(imported, at, component, archives, |imported, at, one| {
+        let path = text(one, "path").unwrap_or_default();
+        for image in list(one, "images") {
             let reference = scalar(image).unwrap_or_default();
-            imported.archived_image(source.at(&at), &path, &reference);
+            imported.archived_image(at, &path, &reference);
         }
-        note_other_keys(imported, source.at(&at), archive, &["path", "images"]);
-    }
+        note_other_keys(imported, at, one, &["path", "images"]);
+    });
     let git = "list it under `git`, with its branches or tags";
     for (key, why) in [
         ("repos", git),
@@ -158,7 +150,7 @@ fn read_component(
             };
             let what = scalar(one).or_else(|| label(one.as_mapping()?));
             imported.not_imported(
-                source.at(&format!("{at}, {key}[{index}]")),
+                source.at(&at.below(format_args!("{key}[{index}]"))),
                 &what.unwrap_or_default(),
                 why,
             );
@@ -180,7 +172,7 @@ fn read_component(
         "dataInjections",
         "manifests",
     ];
-    note_other_keys(imported, source.at(at), component, &known);
+    note_other_keys(imported, at, component, &known);
 }
 
 /// The components that `component` imports: each with its file, and the folder of that file
