@@ -70,7 +70,7 @@ pub trait ManifestEntry: Clone + DeserializeOwned + fmt::Debug + JsonSchema {
     ///
     /// # Errors
     /// The first error that does not depend on variables.
-    fn check(&self, _node: &YamlNode<'_>, _reader: &EntryContext<'_>) -> ManifestResult<()> {
+    fn check(&self, _reader: EntryReader<'_>) -> ManifestResult<()> {
         Ok(())
     }
 
@@ -78,11 +78,7 @@ pub trait ManifestEntry: Clone + DeserializeOwned + fmt::Debug + JsonSchema {
     ///
     /// # Errors
     /// If the rule is invalid.
-    fn selector(
-        &self,
-        _node: &YamlNode<'_>,
-        _reader: &EntryContext<'_>,
-    ) -> ManifestResult<Option<VersionSelector>> {
+    fn selector(&self, _reader: EntryReader<'_>) -> ManifestResult<Option<VersionSelector>> {
         Ok(None)
     }
 
@@ -90,15 +86,14 @@ pub trait ManifestEntry: Clone + DeserializeOwned + fmt::Debug + JsonSchema {
     fn add_fields<'e>(&'e mut self, fields: &mut EntryFields<'_, 'e>);
 
     /// The requests of this entry, in which variables are filled in, each with its position.
-    /// `written` is the checked entry before that, and `node` is where it is written.
+    /// `written` is the checked entry before that.
     ///
     /// # Errors
     /// The first invalid value of the entry.
     fn requests(
         &self,
         written: &Self,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
+        reader: EntryReader<'_>,
     ) -> ManifestResult<Vec<(Self::Request, SourceSpan)>>;
 
     /// The versions in the entry that have an update policy.
@@ -118,12 +113,13 @@ pub(crate) struct ExpandedEntry<R> {
 pub(crate) fn expand_entry<E: ManifestEntry>(
     entry: &E,
     node: &YamlNode<'_>,
-    reader: &EntryContext<'_>,
+    context: &EntryContext<'_>,
 ) -> ManifestResult<ExpandedEntry<E::Request>> {
-    entry.check(node, reader)?;
-    let filled = reader.vars.expand(entry, |entry| {
+    let reader = EntryReader { node, context };
+    entry.check(reader)?;
+    let filled = context.vars.expand(entry, |entry| {
         let mut fields = EntryFields {
-            text: reader.text,
+            text: context.text,
             node,
             fields: Vec::new(),
         };
@@ -133,10 +129,10 @@ pub(crate) fn expand_entry<E: ManifestEntry>(
     let mut requests = Vec::new();
     let mut selector = None;
     for one in &filled {
-        requests.extend(one.requests(entry, node, reader)?);
-        let found = one.selector(node, reader)?;
+        requests.extend(one.requests(entry, reader)?);
+        let found = one.selector(reader)?;
         if found.is_some() && filled.len() > 1 {
-            return Err(reader.here(node).fault(
+            return Err(reader.here().fault(
                 "an entry with `select` cannot use a variable with a list of values",
                 Some("write an entry for each value"),
             ));
@@ -444,15 +440,48 @@ impl EntryContext<'_> {
     pub fn here(&self, node: &YamlNode<'_>) -> SourceSpan {
         SourceSpan::new(self.text, node.span())
     }
+}
 
-    /// The position of the item with this index in the list `key` of `node`.
-    pub(super) fn item_at(&self, node: &YamlNode<'_>, key: &str, index: usize) -> SourceSpan {
-        self.here(node.get(key).item(index))
+/// Reads an entry of a manifest, or a part of it.
+#[derive(Debug, Clone, Copy)]
+pub struct EntryReader<'a> {
+    /// Where the entry is written.
+    pub node: &'a YamlNode<'a>,
+    /// The context of all entries of the manifest.
+    pub context: &'a EntryContext<'a>,
+}
+
+impl<'a> EntryReader<'a> {
+    /// The reader of the value of `key`.
+    pub(super) fn below(self, key: &str) -> EntryReader<'a> {
+        let node = self.node.get(key);
+        EntryReader { node, ..self }
+    }
+
+    /// The reader of the item with this index.
+    pub(super) fn item(self, index: usize) -> EntryReader<'a> {
+        let node = self.node.item(index);
+        EntryReader { node, ..self }
+    }
+
+    /// The position of the entry.
+    pub(super) fn here(self) -> SourceSpan {
+        self.context.here(self.node)
+    }
+
+    /// The position of the value of `key`.
+    pub(super) fn at(self, key: &str) -> SourceSpan {
+        self.below(key).here()
+    }
+
+    /// The position of the item with this index in the list `key`.
+    pub(super) fn item_at(self, key: &str, index: usize) -> SourceSpan {
+        self.below(key).item(index).here()
     }
 
     /// Reads a small file whose path is relative to the folder of the manifest.
-    pub(super) fn read_file(&self, path: &str, at: &SourceSpan) -> ManifestResult<Vec<u8>> {
-        let path = Path::new(&self.text.file)
+    pub(super) fn read_file(self, path: &str, at: &SourceSpan) -> ManifestResult<Vec<u8>> {
+        let path = Path::new(&self.context.text.file)
             .parent()
             .unwrap_or(Path::new(""))
             .join(path);
@@ -465,7 +494,7 @@ impl EntryContext<'_> {
     }
 
     /// Reads a file with OpenPGP public keys, whose path is relative to the folder of the manifest.
-    pub(super) fn read_keys(&self, path: &str, at: &SourceSpan) -> ManifestResult<OpenPgpKeys> {
+    pub(super) fn read_keys(self, path: &str, at: &SourceSpan) -> ManifestResult<OpenPgpKeys> {
         OpenPgpKeys::parse(&self.read_file(path, at)?)
             .map_err(|error| at.fault(format!("{path}: {error}"), None))
     }

@@ -87,8 +87,8 @@ pub use crate::image::{
 };
 pub(crate) use crate::item_kind::expand_entry;
 pub use crate::item_kind::{
-    DependencyRequest, EntryContext, EntryFields, EntryPathStep, ItemKind, ItemRequest,
-    ManifestEntry, ManifestResult, MovableVersion, PinPolicy, UpstreamStatus,
+    DependencyRequest, EntryContext, EntryFields, EntryPathStep, EntryReader, ItemKind,
+    ItemRequest, ManifestEntry, ManifestResult, MovableVersion, PinPolicy, UpstreamStatus,
 };
 pub use crate::kinds::{has_files, item_kinds, kind_named, locked_name, parse_exclusion};
 pub use crate::local::LocalPlace;

@@ -1,7 +1,7 @@
 //! Content next to the manifest: its place on this machine, and how `lock` stores it.
 
 use crate::ManifestResult;
-use crate::item_kind::EntryContext;
+use crate::item_kind::EntryReader;
 use crate::resolver::{ResolveError, Resolver};
 use landfall_content::{
     FolderFiles, LocalForm, files_below, is_executable, matching_files, open_local, parent_folder,
@@ -87,7 +87,7 @@ pub(crate) fn local_places(
     text: &str,
     packing: Option<FolderPacking>,
     at: &SourceSpan,
-    reader: &EntryContext<'_>,
+    reader: EntryReader<'_>,
 ) -> ManifestResult<Vec<(String, LocalPlace)>> {
     let fault = |message: String, help: &str| Err(at.fault(message, Some(help)));
     let (path, folder) = checked_path(text, at, reader)?;
@@ -154,7 +154,7 @@ pub(crate) fn local_place<'t>(
     text: &'t str,
     form: LocalForm,
     at: &SourceSpan,
-    reader: &EntryContext<'_>,
+    reader: EntryReader<'_>,
 ) -> ManifestResult<(&'t str, LocalPlace)> {
     let (path, folder) = checked_path(text, at, reader)?;
     let found = path_below(&folder, path).map_err(|error| cannot_read(text, at, &error))?;
@@ -170,7 +170,7 @@ pub(crate) fn local_place<'t>(
 fn checked_path<'t>(
     text: &'t str,
     at: &SourceSpan,
-    reader: &EntryContext<'_>,
+    reader: EntryReader<'_>,
 ) -> ManifestResult<(&'t str, PathBuf)> {
     let written = text.strip_prefix("./").unwrap_or(text);
     let path = written.strip_suffix('/').unwrap_or(written);
@@ -180,7 +180,7 @@ fn checked_path<'t>(
         let message = format!("`{text}` is not a path below this manifest");
         return Err(at.fault(message, Some(help)));
     }
-    let folder = parent_folder(Path::new(&reader.text.file));
+    let folder = parent_folder(Path::new(&reader.context.text.file));
     let folder = folder.canonicalize();
     Ok((path, folder.map_err(|error| cannot_read(text, at, &error))?))
 }

@@ -1,8 +1,8 @@
 //! Helpers to read manifest entries, to write values into the lock and other YAML documents, and to
 //! check them.
 
-use crate::item_kind::{EntryContext, ManifestResult};
-use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
+use crate::item_kind::{EntryReader, ManifestResult};
+use landfall_model::document::{SourceSpan, UpdateRule};
 use landfall_model::{
     Digest, Failure, ImageRef, Platform, UpdatePolicy, is_same_host, is_same_url, without_scheme,
 };
@@ -198,21 +198,20 @@ impl fmt::Display for Exclusion {
     }
 }
 
-/// Checks `rule`, written at `node`, and returns it with the manifest's minimum age. `what` names
-/// the kind of item in messages. `version` is the text that the policy may change, or `None` if the
-/// item has no version.
+/// Checks `rule`, written at the node of `reader`, and returns it with the manifest's minimum age.
+/// `what` names the kind of item in messages. `version` is the text that the policy may change, or
+/// `None` if the item has no version.
 pub(super) fn update_rule(
     rule: Option<&UpdateRule>,
     version: Option<&str>,
     what: &str,
-    node: &YamlNode<'_>,
-    reader: &EntryContext<'_>,
+    reader: EntryReader<'_>,
 ) -> ManifestResult<Option<UpdateRule>> {
     let Some(rule) = rule else {
         return Ok(None);
     };
-    let completed = Some(rule.completed(reader.min_age.as_ref()));
-    let at = reader.here(node.get("policy"));
+    let completed = Some(rule.completed(reader.context.min_age.as_ref()));
+    let at = reader.at("policy");
     let policy: UpdatePolicy = rule
         .policy
         .parse()

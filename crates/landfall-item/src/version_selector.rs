@@ -1,9 +1,9 @@
 //! Where the versions of an item are listed, and `select` in a manifest: an entry that names no
 //! version, but a rule by which `landfall update` selects versions and writes them into the entry.
 
-use crate::item_kind::{EntryContext, ManifestResult};
+use crate::item_kind::{EntryReader, ManifestResult};
 use crate::{ChartName, PackageSetRequest, ProviderAddress};
-use landfall_model::document::{ChartVersions, SourceSpan, UpdateRule, VersionsFrom, YamlNode};
+use landfall_model::document::{ChartVersions, SourceSpan, UpdateRule, VersionsFrom};
 use landfall_model::{Failure, ImageRef, VersionSelection};
 use std::num::NonZeroUsize;
 
@@ -90,16 +90,14 @@ pub(crate) struct SelectKeys {
 pub(crate) fn check_select(
     rule: Option<&UpdateRule>,
     keys: SelectKeys,
-    node: &YamlNode<'_>,
-    reader: &EntryContext<'_>,
+    reader: EntryReader<'_>,
 ) -> ManifestResult<()> {
-    let has = |key: &&str| node.key_span(key).is_some();
-    let at = |key: &str| reader.here(node.get(key));
+    let has = |key: &&str| reader.node.key_span(key).is_some();
     let Some(rule) = rule else {
         let keys = ["newest", "except", keys.versions];
         let lone = keys.into_iter().find(has);
         return match lone {
-            Some(key) => Err(at(key).fault(
+            Some(key) => Err(reader.at(key).fault(
                 format!("`{key}` has no effect without `select`"),
                 Some(&format!("add `select: \">=1.2 <2\"`, or remove `{key}`")),
             )),
@@ -107,13 +105,13 @@ pub(crate) fn check_select(
         };
     };
     if let Some(key) = keys.others.iter().find(|key| has(key)) {
-        return Err(at(key).fault(
+        return Err(reader.at(key).fault(
             format!("`{key}` cannot be combined with `select`"),
             Some("remove one of the two"),
         ));
     }
     if rule.keep.is_some() {
-        return Err(at("select").fault(
+        return Err(reader.at("select").fault(
             "`keep` cannot be combined with `select`",
             Some("write `newest` beside `select`"),
         ));
@@ -137,21 +135,20 @@ impl SelectRule<'_> {
         name: String,
         source: VersionSource,
         key: &'static str,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
+        reader: EntryReader<'_>,
     ) -> ManifestResult<VersionSelector> {
-        let at = reader.here(node.get("select"));
+        let at = reader.at("select");
         let fault =
             |error: Failure, at: &SourceSpan| at.fault(error.to_string(), error.help.as_deref());
         let mut selection =
             VersionSelection::new(&self.rule.policy).map_err(|error| fault(error, &at))?;
         for (index, text) in self.except.iter().enumerate() {
-            let at = reader.item_at(node, "except", index);
+            let at = reader.item_at("except", index);
             selection.exclude(text).map_err(|error| fault(error, &at))?;
         }
         Ok(VersionSelector {
             name,
-            rule: self.rule.completed(reader.min_age.as_ref()),
+            rule: self.rule.completed(reader.context.min_age.as_ref()),
             selection,
             count: self.newest.map_or(usize::MAX, NonZeroUsize::get),
             source,

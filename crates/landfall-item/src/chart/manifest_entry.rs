@@ -12,11 +12,11 @@ use crate::version_selector::{
     SelectKeys, SelectRule, VersionSelector, VersionSource, check_select,
 };
 use crate::{
-    EntryContext, EntryFields, EntryPathStep, LocalPlace, ManifestEntry, ManifestResult,
+    EntryFields, EntryPathStep, EntryReader, LocalPlace, ManifestEntry, ManifestResult,
     MovableVersion,
 };
 use landfall_content::LocalForm;
-use landfall_model::document::{ArchiveBudget, SourceSpan, UpdateRule, YamlNode, read_input};
+use landfall_model::document::{ArchiveBudget, SourceSpan, UpdateRule, read_input};
 use landfall_model::{Digest, Limits, text_or_mapping};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
@@ -113,7 +113,7 @@ impl<'de> Deserialize<'de> for ChartEntry {
 impl ManifestEntry for ChartEntry {
     type Request = ChartRequest;
 
-    fn check(&self, node: &YamlNode<'_>, reader: &EntryContext<'_>) -> ManifestResult<()> {
+    fn check(&self, reader: EntryReader<'_>) -> ManifestResult<()> {
         let ChartEntry::Full(full) = self else {
             return Ok(());
         };
@@ -121,25 +121,21 @@ impl ManifestEntry for ChartEntry {
         if sources.into_iter().flatten().count() != 1 {
             let help = "write `ref: oci://…:1.2.3`; `repo`, `name` and `version`; or `path`";
             return Err(reader
-                .here(node)
+                .here()
                 .fault("a chart needs one of `ref`, `repo` and `path`", Some(help)));
         }
-        check_select(full.select.as_ref(), SELECT_KEYS, node, reader)?;
-        check_discovery(full, node, reader)
+        check_select(full.select.as_ref(), SELECT_KEYS, reader)?;
+        check_discovery(full, reader)
     }
 
-    fn selector(
-        &self,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
-    ) -> ManifestResult<Option<VersionSelector>> {
+    fn selector(&self, reader: EntryReader<'_>) -> ManifestResult<Option<VersionSelector>> {
         let ChartEntry::Full(full) = self else {
             return Ok(None);
         };
         let (Some(repo), Some(rule)) = (&full.repo, &full.select) else {
             return Ok(None);
         };
-        let at = reader.here(node.get("repo"));
+        let at = reader.at("repo");
         // any version, to check the other parts of the name
         let chart = full_name(&full.at_version("0.0.0"), None, &at)?;
         let source = VersionSource::of_chart(&chart);
@@ -151,7 +147,7 @@ impl ManifestEntry for ChartEntry {
             except: &full.except,
             versions: &full.versions,
         };
-        rule.selector(name, source, SELECT_KEYS.versions, node, reader)
+        rule.selector(name, source, SELECT_KEYS.versions, reader)
             .map(Some)
     }
 
@@ -180,8 +176,7 @@ impl ManifestEntry for ChartEntry {
     fn requests(
         &self,
         written: &ChartEntry,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
+        reader: EntryReader<'_>,
     ) -> ManifestResult<Vec<(ChartRequest, SourceSpan)>> {
         let short;
         let full: &FullChart = match self {
@@ -197,9 +192,9 @@ impl ManifestEntry for ChartEntry {
         if full.select.is_some() {
             let versions = full.versions.iter().enumerate();
             let selected = versions.map(|(index, version)| {
-                let at = reader.item_at(node, SELECT_KEYS.versions, index);
+                let at = reader.item_at(SELECT_KEYS.versions, index);
                 let full = full.at_version(version);
-                Ok((request(&full, written, node, &at, reader)?, at))
+                Ok((request(&full, written, &at, reader)?, at))
             });
             return selected.collect();
         }
@@ -209,8 +204,8 @@ impl ManifestEntry for ChartEntry {
             (None, Some(_)) => "path",
             (None, None) => "repo",
         };
-        let at = reader.here(node.get(key));
-        Ok(vec![(request(full, written, node, &at, reader)?, at)])
+        let at = reader.at(key);
+        Ok(vec![(request(full, written, &at, reader)?, at)])
     }
 
     fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
@@ -243,16 +238,15 @@ const SELECT_KEYS: SelectKeys = SelectKeys {
 fn request(
     full: &FullChart,
     written: &ChartEntry,
-    node: &YamlNode<'_>,
     at: &SourceSpan,
-    reader: &EntryContext<'_>,
+    reader: EntryReader<'_>,
 ) -> ManifestResult<ChartRequest> {
-    let digest_at = reader.here(node.get("digest"));
+    let digest_at = reader.at("digest");
     let digest = full.digest.as_ref();
     let digest = digest.map(|text| digest_of(text, &digest_at)).transpose()?;
     let (name, pin, local) = match &full.path {
         Some(path) => {
-            let (name, place) = local_chart(full, path, node, reader)?;
+            let (name, place) = local_chart(full, path, reader)?;
             (name, digest, Some(place))
         }
         None => {
@@ -262,15 +256,15 @@ fn request(
     };
     let keys = full.key.as_ref();
     let keys = keys
-        .map(|path| reader.read_keys(path, &reader.here(node.get("key"))))
+        .map(|path| reader.read_keys(path, &reader.at("key")))
         .transpose()?;
     let version = movable_version(written).map(|movable| &movable.text[movable.version]);
-    let (rule, update_node) = (full.update.as_ref(), node.get("update"));
-    let update = update_rule(rule, version, "a chart", update_node, reader)?;
+    let rule = full.update.as_ref();
+    let update = update_rule(rule, version, "a chart", reader.below("update"))?;
     let discover = match full.images {
         None => None,
         Some(Discover::Discover) => Some(Discovery {
-            values: values(full, node, reader)?,
+            values: values(full, reader)?,
             kubernetes: full.kubernetes.clone(),
             helm: full
                 .helm
@@ -279,8 +273,8 @@ fn request(
         }),
     };
     let platforms = match &full.platforms {
-        None => reader.platforms.clone(),
-        Some(texts) => platforms(texts, |index| reader.item_at(node, "platforms", index))?,
+        None => reader.context.platforms.clone(),
+        Some(texts) => platforms(texts, |index| reader.item_at("platforms", index))?,
     };
     let request = ChartRequest {
         name,
@@ -290,7 +284,7 @@ fn request(
         keys,
         discover,
         platforms,
-        referrers: full.referrers.unwrap_or(reader.referrers),
+        referrers: full.referrers.unwrap_or(reader.context.referrers),
         at: at.location(),
         named_by: None,
     };
@@ -301,8 +295,7 @@ fn request(
 fn local_chart(
     full: &FullChart,
     path: &str,
-    node: &YamlNode<'_>,
-    reader: &EntryContext<'_>,
+    reader: EntryReader<'_>,
 ) -> ManifestResult<(ChartName, LocalPlace)> {
     for (key, is_set) in [
         ("name", full.name.is_some()),
@@ -313,11 +306,11 @@ fn local_chart(
         if is_set {
             let message = format!("`{key}` does not apply to a local chart");
             let help = "remove it; Chart.yaml has the name and the version";
-            let at = reader.here(node.get(key));
+            let at = reader.at(key);
             return Err(at.fault(message, Some(help)));
         }
     }
-    let at = reader.here(node.get("path"));
+    let at = reader.at("path");
     let fault = |why: String| {
         let help = "name the folder of a chart, or a .tgz of `helm package`";
         at.fault(format!("{path} is not a chart: {why}"), Some(help))
@@ -430,15 +423,14 @@ pub(crate) fn name_of(text: &str, span: &SourceSpan) -> ManifestResult<ChartName
 }
 
 /// Rejects keys of the discovery that have no effect.
-fn check_discovery(
-    full: &FullChart,
-    node: &YamlNode<'_>,
-    reader: &EntryContext<'_>,
-) -> ManifestResult<()> {
+fn check_discovery(full: &FullChart, reader: EntryReader<'_>) -> ManifestResult<()> {
     if full.images.is_none() {
         let keys = ["values", "kubernetes", "helm", "platforms", "referrers"];
-        return match keys.into_iter().find(|key| node.key_span(key).is_some()) {
-            Some(key) => Err(reader.here(node.get(key)).fault(
+        return match keys
+            .into_iter()
+            .find(|key| reader.node.key_span(key).is_some())
+        {
+            Some(key) => Err(reader.at(key).fault(
                 format!("`{key}` has no effect without `images: discover`"),
                 Some(&format!("add `images: discover`, or remove `{key}`")),
             )),
@@ -446,7 +438,7 @@ fn check_discovery(
         };
     }
     if full.kubernetes.is_some() && full.helm.is_none() {
-        return Err(reader.here(node.get("kubernetes")).fault(
+        return Err(reader.at("kubernetes").fault(
             "`kubernetes` needs `helm`, which renders the chart for that version",
             Some("add the version of helm, as in `helm: v3.18.4`"),
         ));
@@ -455,14 +447,10 @@ fn check_discovery(
 }
 
 /// The values for the discovery, as YAML documents.
-fn values(
-    full: &FullChart,
-    node: &YamlNode<'_>,
-    reader: &EntryContext<'_>,
-) -> ManifestResult<Vec<String>> {
+fn values(full: &FullChart, reader: EntryReader<'_>) -> ManifestResult<Vec<String>> {
     let mut documents = Vec::new();
     for (index, entry) in full.values.iter().enumerate() {
-        let at = reader.item_at(node, "values", index);
+        let at = reader.item_at("values", index);
         documents.push(match entry {
             ValuesEntry::File(path) => String::from_utf8(reader.read_file(path, &at)?)
                 .map_err(|_| at.fault(format!("{path} is not UTF-8 text"), None))?,

@@ -2,9 +2,9 @@
 
 use super::resolvable::{Checksum, FileRequest};
 use crate::ManifestEntry;
-use crate::item_kind::{EntryContext, EntryFields, ManifestResult, USERINFO, digest_of};
+use crate::item_kind::{EntryFields, EntryReader, ManifestResult, USERINFO, digest_of};
 use crate::local::local_places;
-use landfall_model::document::{SourceSpan, YamlNode, fill_own_url};
+use landfall_model::document::{SourceSpan, fill_own_url};
 use landfall_model::sign::FileKey;
 use landfall_model::{Failure, FolderPacking, has_userinfo, is_path_below};
 use schemars::JsonSchema;
@@ -57,45 +57,44 @@ impl ManifestEntry for FileEntry {
     fn requests(
         &self,
         _written: &FileEntry,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
+        reader: EntryReader<'_>,
     ) -> ManifestResult<Vec<(FileRequest, SourceSpan)>> {
         let written_url = match (&self.url, &self.path) {
             (Some(url), None) => url,
-            (None, Some(path)) => return self.local_requests(path, node, reader),
+            (None, Some(path)) => return self.local_requests(path, reader),
             (Some(_), Some(_)) => {
-                let at = reader.here(node.get("path"));
+                let at = reader.at("path");
                 let help = "remove one of them; `also` names other URLs of a local file";
                 return Err(at.fault("a file has either `url` or `path`", Some(help)));
             }
             (None, None) => {
                 let help = "add `url: https://…`, or `path:` with a file next to this manifest";
-                let at = reader.here(node);
+                let at = reader.here();
                 return Err(at.fault("this file has no `url` and no `path`", Some(help)));
             }
         };
         if self.packing.is_some() {
-            let at = reader.here(node.get("as"));
+            let at = reader.at("as");
             let help = Some("remove it; it is for a folder that `path` names");
             return Err(at.fault("`as` does not apply to a URL", help));
         }
-        let at = reader.here(node.get("url"));
+        let at = reader.at("url");
         let url = url_of(written_url, &at)?;
         let checksum = match &self.checksum {
             Some(text) => {
-                let at = reader.here(node.get("checksum"));
+                let at = reader.at("checksum");
                 Some(checksum_of(&fill_own_url(text, &url), &at)?)
             }
             None => None,
         };
-        let also = self.other_urls(&url, node, reader)?;
-        let mode = self.mode(node, reader)?;
+        let also = self.other_urls(&url, reader)?;
+        let mode = self.mode(reader)?;
         let mut signatures = Vec::new();
         for (index, text) in self.signatures.iter().enumerate() {
-            let at = reader.item_at(node, "signatures", index);
+            let at = reader.item_at("signatures", index);
             signatures.push(url_of(&fill_own_url(text, &url), &at)?);
         }
-        self.check_members(node, reader)?;
+        self.check_members(reader)?;
         let request = FileRequest {
             url,
             local: None,
@@ -103,7 +102,7 @@ impl ManifestEntry for FileEntry {
             also,
             mode,
             signatures,
-            key: key_of(self, node, reader)?,
+            key: key_of(self, reader)?,
             unpack: self.unpack.clone(),
             at: at.location(),
         };
@@ -116,10 +115,9 @@ impl FileEntry {
     fn local_requests(
         &self,
         path: &str,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
+        reader: EntryReader<'_>,
     ) -> ManifestResult<Vec<(FileRequest, SourceSpan)>> {
-        let at = reader.here(node.get("path"));
+        let at = reader.at("path");
         for (key, is_set) in [
             ("signatures", !self.signatures.is_empty()),
             ("key", self.key.is_some()),
@@ -127,13 +125,13 @@ impl FileEntry {
             if is_set {
                 let message = format!("`{key}` does not apply to a local file");
                 let help = "remove it; `checksum: sha256:<hex>` pins the content";
-                let at = reader.here(node.get(key));
+                let at = reader.at(key);
                 return Err(at.fault(message, Some(help)));
             }
         }
         let checksum = match &self.checksum {
             Some(text) => {
-                let at = reader.here(node.get("checksum"));
+                let at = reader.at("checksum");
                 match checksum_of(text, &at)? {
                     digest @ Checksum::Digest(_) => Some(digest),
                     Checksum::Sidecar(_) => {
@@ -144,15 +142,15 @@ impl FileEntry {
             }
             None => None,
         };
-        let also = self.other_urls("", node, reader)?;
-        let mode = self.mode(node, reader)?;
-        self.check_members(node, reader)?;
+        let also = self.other_urls("", reader)?;
+        let mode = self.mode(reader)?;
+        self.check_members(reader)?;
         let places = local_places(path, self.packing, &at, reader)?;
         for (key, is_set) in [("checksum", checksum.is_some()), ("also", !also.is_empty())] {
             if is_set && places.len() > 1 {
                 let message = format!("`{key}` applies to one file, and {path} names several");
                 let help = Some("write an entry for each file");
-                return Err(reader.here(node.get(key)).fault(message, help));
+                return Err(reader.at(key).fault(message, help));
             }
         }
         let requests = places.into_iter().map(|(name, place)| {
@@ -173,15 +171,10 @@ impl FileEntry {
     }
 
     /// The URLs of `also`, sorted. `url` is the file's own URL.
-    fn other_urls(
-        &self,
-        url: &str,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
-    ) -> ManifestResult<Vec<String>> {
+    fn other_urls(&self, url: &str, reader: EntryReader<'_>) -> ManifestResult<Vec<String>> {
         let mut also = Vec::new();
         for (index, text) in self.also.iter().enumerate() {
-            let at = reader.item_at(node, "also", index);
+            let at = reader.item_at("also", index);
             let other = url_of(text, &at)?;
             if other == url || also.contains(&other) {
                 let message = format!("{other} is already a URL of this file");
@@ -193,22 +186,16 @@ impl FileEntry {
         Ok(also)
     }
 
-    fn mode(
-        &self,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
-    ) -> ManifestResult<Option<String>> {
+    fn mode(&self, reader: EntryReader<'_>) -> ManifestResult<Option<String>> {
         let mode = self.mode.as_ref();
-        mode.map(|text| mode_of(text, &reader.here(node.get("mode"))))
+        mode.map(|text| mode_of(text, &reader.at("mode")))
             .transpose()
     }
 
     /// Checks the paths of `unpack`.
-    fn check_members(&self, node: &YamlNode<'_>, reader: &EntryContext<'_>) -> ManifestResult<()> {
+    fn check_members(&self, reader: EntryReader<'_>) -> ManifestResult<()> {
         let mut members = self.unpack.iter().enumerate();
-        members.try_for_each(|(index, text)| {
-            check_member(text, &reader.item_at(node, "unpack", index))
-        })
+        members.try_for_each(|(index, text)| check_member(text, &reader.item_at("unpack", index)))
     }
 }
 
@@ -280,15 +267,11 @@ fn checksum_of(text: &str, span: &SourceSpan) -> ManifestResult<Checksum> {
 }
 
 /// Reads the key of `entry`.
-fn key_of(
-    entry: &FileEntry,
-    node: &YamlNode<'_>,
-    reader: &EntryContext<'_>,
-) -> ManifestResult<Option<FileKey>> {
+fn key_of(entry: &FileEntry, reader: EntryReader<'_>) -> ManifestResult<Option<FileKey>> {
     let Some(path) = &entry.key else {
         return Ok(None);
     };
-    let at = reader.here(node.get("key"));
+    let at = reader.at("key");
     let key = FileKey::parse(path, &reader.read_file(path, &at)?)
         .map_err(|error| at.fault(format!("{path}: {error}"), None))?;
     if entry.signatures.is_empty() {

@@ -5,11 +5,11 @@ use super::request::GitRequest;
 use crate::local::local_place;
 use crate::text::{check_keeps_one, update_rule};
 use crate::{
-    EntryContext, EntryFields, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion,
+    EntryFields, EntryPathStep, EntryReader, ManifestEntry, ManifestResult, MovableVersion,
 };
 use landfall_content::LocalForm;
 use landfall_git::is_ref_name;
-use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
+use landfall_model::document::{SourceSpan, UpdateRule};
 use landfall_model::has_userinfo;
 use landfall_model::sign::GitSigners;
 use regex_lite::Regex;
@@ -80,35 +80,28 @@ pub struct GitVerification {
 impl ManifestEntry for GitEntry {
     type Request = GitRequest;
 
-    fn check(&self, node: &YamlNode<'_>, reader: &EntryContext<'_>) -> ManifestResult<()> {
-        let fault =
-            |at: &YamlNode<'_>, why: &str, help: &str| Err(reader.here(at).fault(why, Some(help)));
+    fn check(&self, reader: EntryReader<'_>) -> ManifestResult<()> {
         if self.url.is_none() {
+            let why = "a repository needs `url`, which is its name everywhere else";
             let help = "add the URL at which clients and documents find the repository, as in \
                         url: https://git.example.com/team/app.git";
-            return fault(
-                node,
-                "a repository needs `url`, which is its name everywhere else",
-                help,
-            );
+            return Err(reader.here().fault(why, Some(help)));
         }
         if self.path.is_some() && self.update.is_some() {
             let why = "a repository with `path` has no newer versions to look up";
-            return fault(
-                node.get("update"),
-                why,
-                "remove `update`, or select tags with `tags`",
-            );
+            let help = "remove `update`, or select tags with `tags`";
+            return Err(reader.at("update").fault(why, Some(help)));
         }
         if self.path.is_some() && matches!(self.lfs, LfsChoice::Carried(true)) {
+            let why = "large files are not read from the repository at `path`";
             let help = "write the URL of the Git LFS server that has them, as in \
                         lfs: https://git.example.com/team/app.git/info/lfs";
-            let why = "large files are not read from the repository at `path`";
-            return fault(node.get("lfs"), why, help);
+            return Err(reader.at("lfs").fault(why, Some(help)));
         }
         if self.r#ref.is_none() && self.refs.is_empty() && self.tags.is_none() {
+            let why = "a repository needs `ref`, `refs` or `tags`";
             let help = "write `ref: v1.4.0`, `refs: [main, v1.4.0]` or `tags: \"^v1\"`";
-            return fault(node, "a repository needs `ref`, `refs` or `tags`", help);
+            return Err(reader.here().fault(why, Some(help)));
         }
         Ok(())
     }
@@ -125,41 +118,41 @@ impl ManifestEntry for GitEntry {
     fn requests(
         &self,
         written: &GitEntry,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
+        reader: EntryReader<'_>,
     ) -> ManifestResult<Vec<(GitRequest, SourceSpan)>> {
-        let at = reader.here(node.get("url"));
-        let signers = signers_of(self.verify.as_ref(), node, reader)?;
+        let at = reader.at("url");
+        let signers = signers_of(self.verify.as_ref(), reader)?;
         let lfs_server = match &self.lfs {
             LfsChoice::Carried(_) => None,
-            LfsChoice::Server(text) => Some(lfs_server_of(text, &reader.here(node.get("lfs")))?),
+            LfsChoice::Server(text) => Some(lfs_server_of(text, &reader.at("lfs"))?),
         };
         let url = url_of(self.url.as_deref().unwrap_or_default(), &at)?;
         let place = match &self.path {
             Some(path) => {
-                let at = reader.here(node.get("path"));
+                let at = reader.at("path");
                 Some(local_place(path, LocalForm::Repository, &at, reader)?.1)
             }
             None => None,
         };
         let mut wanted = Vec::new();
         if let Some(text) = &self.r#ref {
-            wanted.push(ref_of(text, &reader.here(node.get("ref")))?);
+            wanted.push(ref_of(text, &reader.at("ref"))?);
         }
         for (index, text) in self.refs.iter().enumerate() {
-            wanted.push(ref_of(text, &reader.item_at(node, "refs", index))?);
+            wanted.push(ref_of(text, &reader.item_at("refs", index))?);
         }
         if let Some(text) = &self.tags {
-            wanted.push(pattern_of(text, &reader.here(node.get("tags")))?);
+            wanted.push(pattern_of(text, &reader.at("tags"))?);
         }
         wanted.sort();
         wanted.dedup();
-        let (rule, node) = (self.update.as_ref(), node.get("update"));
+        let rule = self.update.as_ref();
+        let update_reader = reader.below("update");
         if let Some(rule) = rule {
-            check_keeps_one(rule, &reader.here(node.get("keep")))?;
+            check_keeps_one(rule, &update_reader.at("keep"))?;
         }
         let version = written.r#ref.as_deref();
-        let update = update_rule(rule, version, "a repository", node, reader)?;
+        let update = update_rule(rule, version, "a repository", update_reader)?;
         let request = GitRequest {
             name: format!("{}{url}", GitRequest::PREFIX),
             url,
@@ -199,20 +192,19 @@ impl ManifestEntry for GitEntry {
 /// Reads the keys of `verify`. `None` if there are none.
 fn signers_of(
     verify: Option<&GitVerification>,
-    node: &YamlNode<'_>,
-    reader: &EntryContext<'_>,
+    reader: EntryReader<'_>,
 ) -> ManifestResult<Option<Vec<GitSigners>>> {
     let Some(GitVerification { keys }) = verify else {
         return Ok(None);
     };
-    let node = node.get("verify");
+    let reader = reader.below("verify");
     if keys.is_empty() {
         let help = "name the files of the keys, as in keys: [keys/release.asc]";
-        return Err(reader.here(node).fault("`verify` needs keys", Some(help)));
+        return Err(reader.here().fault("`verify` needs keys", Some(help)));
     }
     let mut signers = Vec::new();
     for (index, path) in keys.iter().enumerate() {
-        let at = reader.item_at(node, "keys", index);
+        let at = reader.item_at("keys", index);
         let found = GitSigners::parse(path, &reader.read_file(path, &at)?);
         signers.push(found.map_err(|error| at.fault(format!("{path}: {error}"), None))?);
     }

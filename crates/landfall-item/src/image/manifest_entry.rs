@@ -1,7 +1,7 @@
 //! An image in a manifest, and how it expands to requests.
 
 use super::request::{BundleImages, ImageRequest};
-use crate::item_kind::{EntryContext, EntryFields, ManifestResult, digest_of};
+use crate::item_kind::{EntryContext, EntryFields, EntryReader, ManifestResult, digest_of};
 use crate::local::local_place;
 use crate::text::{check_ref_digest, update_rule};
 use crate::version_selector::{
@@ -9,7 +9,7 @@ use crate::version_selector::{
 };
 use crate::{EntryPathStep, ManifestEntry, MovableVersion};
 use landfall_content::LocalForm;
-use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
+use landfall_model::document::{SourceSpan, UpdateRule};
 use landfall_model::{Digest, ImageRef, PlatformRequest, ReferenceError, text_or_mapping};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
@@ -82,7 +82,7 @@ impl<'de> Deserialize<'de> for ImageEntry {
 impl ManifestEntry for ImageEntry {
     type Request = ImageRequest;
 
-    fn check(&self, node: &YamlNode<'_>, reader: &EntryContext<'_>) -> ManifestResult<()> {
+    fn check(&self, reader: EntryReader<'_>) -> ManifestResult<()> {
         let ImageEntry::Full(image) = self else {
             return Ok(());
         };
@@ -92,24 +92,20 @@ impl ManifestEntry for ImageEntry {
             let help = "write `ref: quay.io/team/app:v1.2.3`, or `repo: quay.io/team/app` and \
                         `select: \">=1.2 <2\"`";
             return Err(reader
-                .here(node)
+                .here()
                 .fault("an image needs `ref`, or `repo` and `select`", Some(help)));
         }
-        check_select(image.select.as_ref(), SELECT_KEYS, node, reader)
+        check_select(image.select.as_ref(), SELECT_KEYS, reader)
     }
 
-    fn selector(
-        &self,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
-    ) -> ManifestResult<Option<VersionSelector>> {
+    fn selector(&self, reader: EntryReader<'_>) -> ManifestResult<Option<VersionSelector>> {
         let ImageEntry::Full(image) = self else {
             return Ok(None);
         };
         let (Some(repo), Some(rule)) = (&image.repo, &image.select) else {
             return Ok(None);
         };
-        let at = reader.here(node.get("repo"));
+        let at = reader.at("repo");
         let repository = repository_of(repo, &at)?;
         let rule = SelectRule {
             rule,
@@ -119,7 +115,7 @@ impl ManifestEntry for ImageEntry {
         };
         let source = VersionSource::tags(repository.clone());
         let name = repository.to_string();
-        rule.selector(name, source, SELECT_KEYS.versions, node, reader)
+        rule.selector(name, source, SELECT_KEYS.versions, reader)
             .map(Some)
     }
 
@@ -141,21 +137,20 @@ impl ManifestEntry for ImageEntry {
     fn requests(
         &self,
         written: &ImageEntry,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
+        reader: EntryReader<'_>,
     ) -> ManifestResult<Vec<(ImageRequest, SourceSpan)>> {
         let image = match self {
             ImageEntry::Short(text) => {
-                let at = reader.here(node);
-                return Ok(vec![(listed(text, &at, reader)?, at)]);
+                let at = reader.here();
+                return Ok(vec![(listed(text, &at, reader.context)?, at)]);
             }
             ImageEntry::Full(image) => image,
         };
         let platforms = match &image.platforms {
-            None => reader.platforms.clone(),
-            Some(texts) => platforms(texts, |index| reader.item_at(node, "platforms", index))?,
+            None => reader.context.platforms.clone(),
+            Some(texts) => platforms(texts, |index| reader.item_at("platforms", index))?,
         };
-        let referrers = image.referrers.unwrap_or(reader.referrers);
+        let referrers = image.referrers.unwrap_or(reader.context.referrers);
         let listed = if image.listed {
             BundleImages::Carried
         } else {
@@ -164,7 +159,7 @@ impl ManifestEntry for ImageEntry {
         let Some(reference) = &image.r#ref else {
             let repository = image.repo.as_deref().unwrap_or_default();
             let selected = image.tags.iter().enumerate().map(|(index, tag)| {
-                let at = reader.item_at(node, "tags", index);
+                let at = reader.item_at("tags", index);
                 let (name, pin) = reference_of(&format!("{repository}:{tag}"), &at)?;
                 let request = ImageRequest {
                     listed,
@@ -174,16 +169,16 @@ impl ManifestEntry for ImageEntry {
             });
             return selected.collect();
         };
-        let at = reader.here(node.get("ref"));
-        let digest_at = reader.here(node.get("digest"));
+        let at = reader.at("ref");
+        let digest_at = reader.at("digest");
         let digest = image.digest.as_ref();
         let digest = digest.map(|text| digest_of(text, &digest_at)).transpose()?;
         let (name, pin) = pinned(reference, digest, &at, &digest_at)?;
         // the tag as it is written: the policy of an entry cannot update a variable in the tag
         let version = tag_of(written.reference()).filter(|_| name.tag.is_some());
-        let (rule, update_node) = (image.update.as_ref(), node.get("update"));
-        let update = update_rule(rule, version, "an image", update_node, reader)?;
-        let archive_at = reader.here(node.get("archive"));
+        let rule = image.update.as_ref();
+        let update = update_rule(rule, version, "an image", reader.below("update"))?;
+        let archive_at = reader.at("archive");
         let archive = image.archive.as_ref();
         let archive = archive
             .map(|text| local_place(text, LocalForm::Image(name.clone()), &archive_at, reader))

@@ -7,8 +7,8 @@ use super::fields::{
 use super::resolvable::{
     MachineBase, OfferedIndex, PackageSetRequest, PackageSourceRequest, add_request,
 };
-use crate::item_kind::{EntryContext, EntryFields, ManifestResult};
-use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
+use crate::item_kind::{EntryFields, EntryReader, ManifestResult};
+use landfall_model::document::{SourceSpan, UpdateRule};
 use landfall_packages::apt::{
     is_request, is_target, pinned_version, target_language, target_names,
 };
@@ -155,9 +155,8 @@ impl AptEntry {
     /// The sources with their positions.
     pub(super) fn source_fields<'e>(
         &self,
-        node: &'e YamlNode<'e>,
-        reader: &EntryContext<'_>,
-    ) -> ManifestResult<Vec<(AptSourceEntry, &'e YamlNode<'e>)>> {
+        reader: EntryReader<'e>,
+    ) -> ManifestResult<Vec<(AptSourceEntry, EntryReader<'e>)>> {
         let own = || {
             Some(AptSourceEntry {
                 url: self.url.clone()?,
@@ -178,10 +177,10 @@ impl AptEntry {
             "`url`, `suite` and `key`",
             "`url`, `suite`, `codename`, `checkValidUntil`, `components` or `key`",
         ];
-        let sources = source_fields(own(), has_own_keys, keys, &self.sources, node, reader)?;
+        let sources = source_fields(own(), has_own_keys, keys, &self.sources, reader)?;
         let is_empty = |(source, _): &&(AptSourceEntry, _)| source.suite.all().is_empty();
         match sources.iter().find(is_empty) {
-            Some((_, node)) => Err(reader.here(node.get("suite")).fault(
+            Some((_, reader)) => Err(reader.at("suite").fault(
                 "this list of suites is empty",
                 Some("write a suite, as in `suite: bookworm`"),
             )),
@@ -211,22 +210,21 @@ fn pin(text: &str) -> Option<PinnedVersion> {
 /// The request of `entry`, in which variables are filled in.
 pub(super) fn request(
     entry: &AptEntry,
-    node: &YamlNode<'_>,
-    reader: &EntryContext<'_>,
+    reader: EntryReader<'_>,
 ) -> ManifestResult<PackageSetRequest> {
     let shared = entry.shared();
-    let sources = entry.source_fields(node, reader)?;
-    let bases = bases(entry, node, reader)?;
-    let targets = targets(entry, &reader.here(node.get("targets")))?;
+    let sources = entry.source_fields(reader)?;
+    let bases = bases(entry, reader)?;
+    let targets = targets(entry, &reader.at("targets"))?;
     let mut source_requests = Vec::new();
-    for (source, node) in &sources {
-        source_requests.extend(source.requests(node, &targets, reader)?);
+    for (source, reader) in sources {
+        source_requests.extend(source.requests(&targets, reader)?);
     }
-    let architectures = shared.architectures(node, reader)?;
+    let architectures = shared.architectures(reader)?;
     if let Some(bad) = architectures.iter().find(|text| !is_word(text)) {
         let help = Some("write its Debian name, such as amd64, arm64 or armhf");
         return Err(reader
-            .here(node.get("architectures"))
+            .at("architectures")
             .fault(format!("`{bad}` is not an architecture"), help));
     }
     let mut install = Vec::new();
@@ -234,12 +232,12 @@ pub(super) fn request(
         if !is_request(text) {
             let help = Some("write name, name=version, name/suite or name:architecture");
             return Err(reader
-                .item_at(node, "install", index)
+                .item_at("install", index)
                 .fault(format!("`{text}` is not a package"), help));
         }
         add_request(&mut install, text.clone());
     }
-    let name = shared.lock_name(node, reader)?;
+    let name = shared.lock_name(reader)?;
     Ok(PackageSetRequest {
         name: name.unwrap_or_else(|| default_name(&source_requests[0])),
         sources: source_requests,
@@ -249,21 +247,20 @@ pub(super) fn request(
         recommends: entry.recommends,
         index: entry.index,
         bases,
-        at: reader.here(node).location(),
+        at: reader.here().location(),
     })
 }
 
 impl AptSourceEntry {
-    /// One request for each suite of the source, which is written at `node`.
+    /// One request for each suite of the source.
     fn requests(
         &self,
-        node: &YamlNode<'_>,
         targets: &[String],
-        reader: &EntryContext<'_>,
+        reader: EntryReader<'_>,
     ) -> ManifestResult<Vec<PackageSourceRequest>> {
-        let url_at = reader.here(node.get("url"));
-        let key_at = reader.here(node.get("key"));
-        let suite_at = reader.here(node.get("suite"));
+        let url_at = reader.at("url");
+        let key_at = reader.at("key");
+        let suite_at = reader.at("suite");
         let url = repository_url(&self.url, &url_at)?;
         let keys = reader.read_keys(&self.key, &key_at)?;
         let mut requests = Vec::new();
@@ -350,20 +347,16 @@ fn targets(entry: &AptEntry, at: &SourceSpan) -> ManifestResult<Vec<String>> {
     Ok(targets)
 }
 
-fn bases(
-    entry: &AptEntry,
-    node: &YamlNode<'_>,
-    reader: &EntryContext<'_>,
-) -> ManifestResult<Vec<MachineBase>> {
+fn bases(entry: &AptEntry, reader: EntryReader<'_>) -> ManifestResult<Vec<MachineBase>> {
     read_bases(
         entry.base.as_ref(),
-        node.get("base"),
-        |base, node| match base {
+        reader.below("base"),
+        |base, reader| match base {
             BaseEntry::Word(BaseWord::None) => Ok(MachineBase::None),
             BaseEntry::Word(BaseWord::Minimal) => Ok(MachineBase::Minimal),
             BaseEntry::Word(BaseWord::Standard) => Ok(MachineBase::Standard),
             BaseEntry::Listed(ListedBase { status }) => {
-                let at = reader.here(node.get("status"));
+                let at = reader.at("status");
                 let bytes = reader.read_file(status, &at)?;
                 let text = String::from_utf8_lossy(&bytes);
                 // a file without this field would mean that nothing is installed

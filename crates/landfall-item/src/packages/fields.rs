@@ -5,10 +5,10 @@ use super::resolvable::{MachineBase, PackageSetRequest};
 use super::yum_entry::YumEntry;
 use super::{apt_entry, yum_entry};
 use crate::file::is_file_url;
-use crate::item_kind::{EntryContext, EntryFields, ManifestResult, check_no_userinfo};
+use crate::item_kind::{EntryFields, EntryReader, ManifestResult, check_no_userinfo};
 use crate::text::check_keeps_one;
 use crate::{EntryPathStep, ManifestEntry, MovableVersion};
-use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
+use landfall_model::document::{SourceSpan, UpdateRule};
 use landfall_model::{Failure, UpdatePolicy};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -74,18 +74,18 @@ pub(super) struct SharedFields<'e> {
 
 impl<'e> SharedFields<'e> {
     /// Checks that packages are listed, and that the update policy applies to at least one of them.
-    fn check(&self, node: &YamlNode<'_>, reader: &EntryContext<'_>) -> ManifestResult<()> {
+    fn check(&self, reader: EntryReader<'_>) -> ManifestResult<()> {
         if self.install.is_empty() {
             let help = Some("list them, as in `install: [containerd.io]`");
             return Err(reader
-                .here(node)
+                .here()
                 .fault("this entry lists no packages to install", help));
         }
         match self.update {
             Some(rule) => {
-                let node = node.get("update");
-                check_keeps_one(rule, &reader.here(node.get("keep")))?;
-                let at = reader.here(node.get("policy"));
+                let reader = reader.below("update");
+                check_keeps_one(rule, &reader.at("keep"))?;
+                let at = reader.at("policy");
                 self.check_policy(&rule.policy, &at)
             }
             None => Ok(()),
@@ -122,29 +122,21 @@ impl<'e> SharedFields<'e> {
     }
 
     /// The architectures, or that of the manifest's `platforms` if none are written.
-    pub(super) fn architectures(
-        &self,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
-    ) -> ManifestResult<Vec<String>> {
+    pub(super) fn architectures(&self, reader: EntryReader<'_>) -> ManifestResult<Vec<String>> {
         if self.architectures.is_empty() {
-            return Ok(vec![default_architecture(reader, &reader.here(node))?]);
+            return Ok(vec![default_architecture(reader)?]);
         }
         Ok(self.architectures.to_vec())
     }
 
     /// The name in the lock, `apt:NAME` or `yum:NAME`, if the entry has a `name`.
-    pub(super) fn lock_name(
-        &self,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
-    ) -> ManifestResult<Option<String>> {
+    pub(super) fn lock_name(&self, reader: EntryReader<'_>) -> ManifestResult<Option<String>> {
         let Some(name) = self.name else {
             return Ok(None);
         };
         let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || !name.chars().all(is_good) {
-            return Err(reader.here(node.get("name")).fault(
+            return Err(reader.at("name").fault(
                 format!("`{name}` is not a valid name"),
                 Some("use letters, digits, `-`, `_` and `.`"),
             ));
@@ -208,22 +200,21 @@ pub(super) fn source_fields<'e, S: Clone>(
     has_own_keys: bool,
     [needed, all]: [&str; 2],
     sources: &[S],
-    node: &'e YamlNode<'e>,
-    reader: &EntryContext<'_>,
-) -> ManifestResult<Vec<(S, &'e YamlNode<'e>)>> {
+    reader: EntryReader<'e>,
+) -> ManifestResult<Vec<(S, EntryReader<'e>)>> {
     if sources.is_empty() {
         let own = own.ok_or_else(|| {
             let help = "write them here, or in each entry of `sources`";
             let message = format!("a source needs {needed}");
-            reader.here(node).fault(message, Some(help))
+            reader.here().fault(message, Some(help))
         })?;
-        return Ok(vec![(own, node)]);
+        return Ok(vec![(own, reader)]);
     }
-    let list = node.get("sources");
+    let list = reader.below("sources");
     if has_own_keys {
         let message = format!("`sources` cannot be combined with {all}");
         let help = "move them into an entry of `sources`";
-        return Err(reader.here(list).fault(message, Some(help)));
+        return Err(list.here().fault(message, Some(help)));
     }
     let sources = sources.iter().cloned().enumerate();
     Ok(sources
@@ -234,16 +225,16 @@ pub(super) fn source_fields<'e, S: Clone>(
 /// Reads the field `base`, one value or a list. `read_one` reads one value.
 pub(super) fn read_bases<T>(
     value: Option<&OneOrMore<T>>,
-    node: &YamlNode<'_>,
-    read_one: impl Fn(&T, &YamlNode<'_>) -> ManifestResult<MachineBase>,
+    reader: EntryReader<'_>,
+    read_one: impl Fn(&T, EntryReader<'_>) -> ManifestResult<MachineBase>,
 ) -> ManifestResult<Vec<MachineBase>> {
     match value {
         None => Ok(Vec::new()),
-        Some(OneOrMore::One(one)) => Ok(vec![read_one(one, node)?]),
+        Some(OneOrMore::One(one)) => Ok(vec![read_one(one, reader)?]),
         Some(OneOrMore::More(all)) => all
             .iter()
             .enumerate()
-            .map(|(index, one)| read_one(one, node.item(index)))
+            .map(|(index, one)| read_one(one, reader.item(index)))
             .collect(),
     }
 }
@@ -308,8 +299,8 @@ pub(super) fn is_word(text: &str) -> bool {
 /// The Debian name of the architecture of the manifest's `platforms`; `amd64` if there are none.
 /// Platforms that images may lack count only if there are no others. Several architectures are an
 /// error, because a set of packages has one native architecture.
-fn default_architecture(reader: &EntryContext<'_>, at: &SourceSpan) -> ManifestResult<String> {
-    let requested = &reader.platforms;
+fn default_architecture(reader: EntryReader<'_>) -> ManifestResult<String> {
+    let requested = &reader.context.platforms;
     let are_all_optional = requested.iter().all(|one| one.optional);
     let mut all: Vec<String> = requested
         .iter()
@@ -324,7 +315,7 @@ fn default_architecture(reader: &EntryContext<'_>, at: &SourceSpan) -> ManifestR
         _ => {
             let help = "write one entry for each kind of machine, with `architectures: [amd64]` \
                         and a `name`";
-            Err(at.fault(
+            Err(reader.here().fault(
                 format!(
                     "the platforms have several architectures: {}",
                     all.join(", ")
@@ -363,20 +354,20 @@ pub struct PackageEntry {
 impl ManifestEntry for PackageEntry {
     type Request = PackageSetRequest;
 
-    fn check(&self, node: &YamlNode<'_>, reader: &EntryContext<'_>) -> ManifestResult<()> {
+    fn check(&self, reader: EntryReader<'_>) -> ManifestResult<()> {
         match (&self.apt, &self.yum) {
             (Some(apt), None) => {
-                apt.source_fields(node.get("apt"), reader)?;
-                apt.shared().check(node.get("apt"), reader)
+                apt.source_fields(reader.below("apt"))?;
+                apt.shared().check(reader.below("apt"))
             }
             (None, Some(yum)) => {
-                yum.source_fields(node.get("yum"), reader)?;
-                yum.shared().check(node.get("yum"), reader)
+                yum.source_fields(reader.below("yum"))?;
+                yum.shared().check(reader.below("yum"))
             }
             // a set of packages is chosen by one package manager
             (Some(_), Some(_)) | (None, None) => {
                 let help = "write `- apt: {…}` and `- yum: {…}` as separate entries";
-                Err(reader.here(node).fault(
+                Err(reader.here().fault(
                     "an entry of `packages` needs either `apt` or `yum`",
                     Some(help),
                 ))
@@ -396,17 +387,16 @@ impl ManifestEntry for PackageEntry {
     fn requests(
         &self,
         _written: &PackageEntry,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
+        reader: EntryReader<'_>,
     ) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
         let mut requests = Vec::new();
         if let Some(apt) = &self.apt {
-            let node = node.get("apt");
-            requests.push((apt_entry::request(apt, node, reader)?, reader.here(node)));
+            let reader = reader.below("apt");
+            requests.push((apt_entry::request(apt, reader)?, reader.here()));
         }
         if let Some(yum) = &self.yum {
-            let node = node.get("yum");
-            requests.push((yum_entry::request(yum, node, reader)?, reader.here(node)));
+            let reader = reader.below("yum");
+            requests.push((yum_entry::request(yum, reader)?, reader.here()));
         }
         Ok(requests)
     }

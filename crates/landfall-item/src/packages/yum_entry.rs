@@ -7,8 +7,8 @@ use super::fields::{
 use super::resolvable::{
     MachineBase, MirrorsRequest, OfferedIndex, PackageSetRequest, PackageSourceRequest,
 };
-use crate::item_kind::{EntryContext, EntryFields, ManifestResult};
-use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
+use crate::item_kind::{EntryFields, EntryReader, ManifestResult};
+use landfall_model::document::{SourceSpan, UpdateRule};
 use landfall_packages::yum::{Architectures, Pool, RpmPin, read_base};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -156,9 +156,8 @@ impl YumEntry {
     /// The sources with their positions.
     pub(super) fn source_fields<'e>(
         &self,
-        node: &'e YamlNode<'e>,
-        reader: &EntryContext<'_>,
-    ) -> ManifestResult<Vec<(YumSourceEntry, &'e YamlNode<'e>)>> {
+        reader: EntryReader<'e>,
+    ) -> ManifestResult<Vec<(YumSourceEntry, EntryReader<'e>)>> {
         let own = || {
             Some(YumSourceEntry {
                 url: self.url.clone()?,
@@ -177,7 +176,7 @@ impl YumEntry {
             "`url` and `key`",
             "`url`, `key`, `metalink`, `mirrorlist`, `hosts` or `moduleHotfixes`",
         ];
-        source_fields(own(), has_own_keys, keys, &self.sources, node, reader)
+        source_fields(own(), has_own_keys, keys, &self.sources, reader)
     }
 
     pub(super) fn shared(&self) -> SharedFields<'_> {
@@ -209,18 +208,17 @@ fn pin(text: &str) -> Option<PinnedVersion> {
 /// The request of `entry`, in which variables are filled in.
 pub(super) fn request(
     entry: &YumEntry,
-    node: &YamlNode<'_>,
-    reader: &EntryContext<'_>,
+    reader: EntryReader<'_>,
 ) -> ManifestResult<PackageSetRequest> {
     let shared = entry.shared();
-    let sources = entry.source_fields(node, reader)?;
-    let bases = bases(entry, node, reader)?;
+    let sources = entry.source_fields(reader)?;
+    let bases = bases(entry, reader)?;
     let mut source_requests = Vec::new();
-    for (source, node) in &sources {
-        source_requests.push(source.request(node, reader)?);
+    for (source, reader) in sources {
+        source_requests.push(source.request(reader)?);
     }
-    let architectures = shared.architectures(node, reader)?;
-    let architecture = one_architecture(&architectures, &reader.here(node.get("architectures")))?;
+    let architectures = shared.architectures(reader)?;
+    let architecture = one_architecture(&architectures, &reader.at("architectures"))?;
     // dnf ignores the order of the packages, so they are sorted: equal sets get equal locks
     let mut install = BTreeSet::new();
     for (index, text) in entry.install.iter().enumerate() {
@@ -228,7 +226,7 @@ pub(super) fn request(
             let help = "write it as for `dnf install`: name, name-version, name.arch, /a/file, \
                         @group or @module:stream/profile";
             return Err(reader
-                .item_at(node, "install", index)
+                .item_at("install", index)
                 .fault(format!("`{text}` {why}"), Some(help)));
         }
         install.insert(text.clone());
@@ -237,12 +235,12 @@ pub(super) fn request(
     for (index, text) in entry.modules.iter().enumerate() {
         if let Some(help) = why_not_stream(text) {
             return Err(reader
-                .item_at(node, "modules", index)
+                .item_at("modules", index)
                 .fault(format!("`{text}` is not a module stream"), Some(&help)));
         }
         modules.insert(text.clone());
     }
-    let name = shared.lock_name(node, reader)?;
+    let name = shared.lock_name(reader)?;
     Ok(PackageSetRequest {
         name: name.unwrap_or_else(|| format!("yum:{}", source_requests[0].url)),
         sources: source_requests,
@@ -252,7 +250,7 @@ pub(super) fn request(
         recommends: entry.weak,
         index: entry.index,
         bases,
-        at: reader.here(node).location(),
+        at: reader.here().location(),
     })
 }
 
@@ -303,14 +301,10 @@ fn why_not_stream(text: &str) -> Option<String> {
 }
 
 impl YumSourceEntry {
-    /// The request of the source, which is written at `node`.
-    fn request(
-        &self,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
-    ) -> ManifestResult<PackageSourceRequest> {
-        let url_at = reader.here(node.get("url"));
-        let key_at = reader.here(node.get("key"));
+    /// The request of the source.
+    fn request(&self, reader: EntryReader<'_>) -> ManifestResult<PackageSourceRequest> {
+        let url_at = reader.at("url");
+        let key_at = reader.at("key");
         Ok(PackageSourceRequest {
             url: repository_url(&self.url, &url_at)?,
             suite: String::new(),
@@ -319,19 +313,19 @@ impl YumSourceEntry {
             components: Vec::new(),
             targets: Vec::new(),
             keys: reader.read_keys(&self.key, &key_at)?,
-            mirrors: self.mirrors(node, reader)?,
-            hosts: self.hosts(node, reader)?,
+            mirrors: self.mirrors(reader)?,
+            hosts: self.hosts(reader)?,
             module_hotfixes: self.module_hotfixes,
         })
     }
 
     /// Reads the field `hosts`.
-    fn hosts(&self, node: &YamlNode<'_>, reader: &EntryContext<'_>) -> ManifestResult<Vec<String>> {
+    fn hosts(&self, reader: EntryReader<'_>) -> ManifestResult<Vec<String>> {
         let is_host =
             |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
         for (index, host) in self.hosts.iter().enumerate() {
             if host.is_empty() || !host.chars().all(is_host) {
-                return Err(reader.item_at(node, "hosts", index).fault(
+                return Err(reader.item_at("hosts", index).fault(
                     format!("`{host}` is not a host"),
                     Some("write it without a scheme and path, as in cdn.example.com"),
                 ));
@@ -345,13 +339,9 @@ impl YumSourceEntry {
     }
 
     /// Reads the fields `metalink` and `mirrorlist`.
-    fn mirrors(
-        &self,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
-    ) -> ManifestResult<Option<MirrorsRequest>> {
-        let metalink_at = reader.here(node.get("metalink"));
-        let list_at = reader.here(node.get("mirrorlist"));
+    fn mirrors(&self, reader: EntryReader<'_>) -> ManifestResult<Option<MirrorsRequest>> {
+        let metalink_at = reader.at("metalink");
+        let list_at = reader.at("mirrorlist");
         match (&self.metalink, &self.mirrorlist) {
             (None, None) => Ok(None),
             (Some(text), None) => {
@@ -370,18 +360,14 @@ impl YumSourceEntry {
     }
 }
 
-fn bases(
-    entry: &YumEntry,
-    node: &YamlNode<'_>,
-    reader: &EntryContext<'_>,
-) -> ManifestResult<Vec<MachineBase>> {
+fn bases(entry: &YumEntry, reader: EntryReader<'_>) -> ManifestResult<Vec<MachineBase>> {
     read_bases(
         entry.base.as_ref(),
-        node.get("base"),
-        |base, node| match base {
+        reader.below("base"),
+        |base, reader| match base {
             YumBaseEntry::Word(YumBaseWord::None) => Ok(MachineBase::None),
             YumBaseEntry::Listed(ListedRpms { rpms }) => {
-                let at = reader.here(node.get("rpms"));
+                let at = reader.at("rpms");
                 let bytes = reader.read_file(rpms, &at)?;
                 let text = String::from_utf8_lossy(&bytes);
                 // The list is parsed again when packages are chosen. It is parsed here as well, so

@@ -5,9 +5,9 @@ use super::lock_file::read_lock_file;
 use super::resolvable::ProviderRequest;
 use crate::text::update_rule;
 use crate::{
-    EntryContext, EntryFields, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion,
+    EntryFields, EntryPathStep, EntryReader, ManifestEntry, ManifestResult, MovableVersion,
 };
-use landfall_model::document::{SourceSpan, SourceText, UpdateRule, YamlNode};
+use landfall_model::document::{SourceSpan, SourceText, UpdateRule};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -49,27 +49,26 @@ impl ManifestEntry for ProviderEntry {
     fn requests(
         &self,
         written: &ProviderEntry,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
+        reader: EntryReader<'_>,
     ) -> ManifestResult<Vec<(ProviderRequest, SourceSpan)>> {
-        let (platforms, optional) = self.platforms(node, reader)?;
+        let (platforms, optional) = self.platforms(reader)?;
         let mut found = match (&self.lockfile, &self.source, &self.version) {
             (Some(path), None, None) => {
                 if self.update.is_some() {
                     let help = "move the versions with `tofu init -upgrade`";
-                    return Err(reader.here(node.get("update")).fault(
+                    return Err(reader.at("update").fault(
                         "the versions of a lock file have no update policy",
                         Some(help),
                     ));
                 }
-                from_lock_file(path, &reader.here(node.get("lockfile")), reader)?
+                from_lock_file(path, &reader.at("lockfile"), reader)?
             }
             (None, Some(source), Some(version)) => {
-                vec![self.one(source, version, written, node, reader)?]
+                vec![self.one(source, version, written, reader)?]
             }
             _ => {
                 let message = "providers need `lockfile`, or `source` and `version`";
-                return Err(reader.here(node).fault(message, Some(FORMS)));
+                return Err(reader.here().fault(message, Some(FORMS)));
             }
         };
         for (request, _) in &mut found {
@@ -99,8 +98,7 @@ impl ProviderEntry {
     /// The platforms, sorted, and those of them that the registry may lack.
     fn platforms(
         &self,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
+        reader: EntryReader<'_>,
     ) -> ManifestResult<(Vec<ProviderPlatform>, BTreeSet<ProviderPlatform>)> {
         let (mut required, mut optional) = (BTreeSet::new(), BTreeSet::new());
         let mut add = |platform, is_optional| {
@@ -113,7 +111,7 @@ impl ProviderEntry {
         };
         match &self.platforms {
             None => {
-                for one in &reader.platforms {
+                for one in &reader.context.platforms {
                     add(ProviderPlatform::from(&one.platform), one.optional);
                 }
             }
@@ -121,7 +119,7 @@ impl ProviderEntry {
                 for (index, text) in texts.iter().enumerate() {
                     let name = text.strip_suffix('?').unwrap_or(text);
                     let platform = name.parse::<ProviderPlatform>().map_err(|error| {
-                        let at = reader.item_at(node, "platforms", index);
+                        let at = reader.item_at("platforms", index);
                         at.fault(error.to_string(), None)
                     })?;
                     add(platform, name != text);
@@ -138,25 +136,23 @@ impl ProviderEntry {
         source: &str,
         version: &str,
         written: &ProviderEntry,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
+        reader: EntryReader<'_>,
     ) -> ManifestResult<(ProviderRequest, SourceSpan)> {
-        let at = reader.here(node.get("source"));
+        let at = reader.at("source");
         let address = address_of(source, &at)?;
         let name = ProviderName::new(address, version).ok_or_else(|| {
             let help = match version.strip_prefix('v') {
                 Some(bare) => format!("write {bare}"),
                 None => "write one version, as in 5.1.0".to_owned(),
             };
-            let at = reader.here(node.get("version"));
+            let at = reader.at("version");
             at.fault(
                 format!("`{version}` is not a version of a provider"),
                 Some(&help),
             )
         })?;
-        let (rule, node) = (self.update.as_ref(), node.get("update"));
-        let version = written.version.as_deref();
-        let update = update_rule(rule, version, "a provider", node, reader)?;
+        let (rule, version) = (self.update.as_ref(), written.version.as_deref());
+        let update = update_rule(rule, version, "a provider", reader.below("update"))?;
         let request = ProviderRequest {
             name,
             platforms: Vec::new(),
@@ -173,7 +169,7 @@ impl ProviderEntry {
 fn from_lock_file(
     path: &str,
     at: &SourceSpan,
-    reader: &EntryContext<'_>,
+    reader: EntryReader<'_>,
 ) -> ManifestResult<Vec<(ProviderRequest, SourceSpan)>> {
     let bytes = reader.read_file(path, at)?;
     let text =
