@@ -108,19 +108,17 @@ pub(crate) struct ExpandedEntry<R> {
     pub(crate) selector: Option<VersionSelector>,
 }
 
-/// Expands `entry`, which is written at `node`: fills in each combination of its variables, and
-/// returns the requests of the results, or the first invalid variable or value of the entry.
+/// Expands `entry`: fills in each combination of its variables, and returns the requests of the
+/// results, or the first invalid variable or value of the entry.
 pub(crate) fn expand_entry<E: ManifestEntry>(
     entry: &E,
-    node: &YamlNode<'_>,
-    context: &EntryContext<'_>,
+    reader: EntryReader<'_>,
 ) -> ManifestResult<ExpandedEntry<E::Request>> {
-    let reader = EntryReader { node, context };
     entry.check(reader)?;
-    let filled = context.vars.expand(entry, |entry| {
+    let filled = reader.context.vars.expand(entry, |entry| {
         let mut fields = EntryFields {
-            text: context.text,
-            node,
+            text: reader.context.text,
+            node: reader.node,
             fields: Vec::new(),
         };
         entry.add_fields(&mut fields);
@@ -436,9 +434,12 @@ pub struct EntryContext<'a> {
 }
 
 impl EntryContext<'_> {
-    /// The position of `node` in the manifest.
-    pub fn here(&self, node: &YamlNode<'_>) -> SourceSpan {
-        SourceSpan::new(self.text, node.span())
+    /// The reader of the whole manifest.
+    pub(super) fn root(&self) -> EntryReader<'_> {
+        EntryReader {
+            node: &self.text.root,
+            context: self,
+        }
     }
 }
 
@@ -466,7 +467,7 @@ impl<'a> EntryReader<'a> {
 
     /// The position of the entry.
     pub(super) fn here(self) -> SourceSpan {
-        self.context.here(self.node)
+        SourceSpan::new(self.context.text, self.node.span())
     }
 
     /// The position of the value of `key`.

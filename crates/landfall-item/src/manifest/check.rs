@@ -6,12 +6,12 @@ use super::merge::{ExpandedManifest, ListSource, Located, SelectorEntry, TrustRo
 use super::schema::{EndpointEntry, ListFormat, ManifestDocument, MissingEntry};
 use crate::lockfile::{AcceptedLoss, Endpoint};
 use crate::{
-    EntryContext, ItemKind, LockedChart, LockedFile, LockedGitRepository, LockedImage,
+    EntryContext, EntryReader, ItemKind, LockedChart, LockedFile, LockedGitRepository, LockedImage,
     LockedPackageSet, LockedProvider, ManifestResult, expand_entry, listed, locked_name,
     parse_exclusion, platforms,
 };
 use landfall_model::document::{
-    ManifestVars, SourceSpan, SourceText, TemplateField, TrustedRootRule, VarPart, YamlNode,
+    ManifestVars, SourceSpan, SourceText, TemplateField, TrustedRootRule, VarPart,
 };
 use landfall_model::report::EntryKind;
 use landfall_model::{PlatformRequest, is_dns_name};
@@ -29,7 +29,6 @@ pub(super) fn check(
     lists: &[(ListFormat, Rc<SourceText>)],
     faults: &mut ManifestFaults,
 ) -> ManifestResult<ExpandedManifest> {
-    let here = |node: &YamlNode<'_>| SourceSpan::new(text, node.span());
     let root = &text.root;
     let vars = ManifestVars::check(&document.vars, |name, at| {
         let vars = root.get("vars");
@@ -42,54 +41,57 @@ pub(super) fn check(
         SourceSpan::new(text, span)
     })?;
     let platforms = platforms(&document.platforms, |index| {
-        here(root.get("platforms").item(index))
+        SourceSpan::new(text, root.get("platforms").item(index).span())
     });
     let platforms = faults.take(platforms).unwrap_or_default();
-    let reader = EntryContext {
+    let context = EntryContext {
         text,
         vars,
         platforms,
         referrers: document.referrers,
         min_age: document.min_age.clone(),
     };
+    let reader = context.root();
     let mut items = ExpandedManifest::default();
     let selectors = &mut items.selectors;
-    reader.expand::<LockedImage>(&document.images, &mut items.images, selectors, faults);
-    reader.expand::<LockedFile>(&document.files, &mut items.files, selectors, faults);
-    reader.expand::<LockedChart>(&document.charts, &mut items.charts, selectors, faults);
-    reader.expand::<LockedPackageSet>(&document.packages, &mut items.packages, selectors, faults);
-    reader.expand::<LockedGitRepository>(&document.git, &mut items.git, selectors, faults);
-    reader.expand::<LockedProvider>(&document.providers, &mut items.providers, selectors, faults);
+    context.expand::<LockedImage>(&document.images, &mut items.images, selectors, faults);
+    context.expand::<LockedFile>(&document.files, &mut items.files, selectors, faults);
+    context.expand::<LockedChart>(&document.charts, &mut items.charts, selectors, faults);
+    context.expand::<LockedPackageSet>(&document.packages, &mut items.packages, selectors, faults);
+    context.expand::<LockedGitRepository>(&document.git, &mut items.git, selectors, faults);
+    context.expand::<LockedProvider>(&document.providers, &mut items.providers, selectors, faults);
     // lists use `platforms` and `referrers` of the manifest that names them
     for (format, list) in lists {
-        read_list(format.0, list, &reader, &mut items, faults);
+        read_list(format.0, list, &context, &mut items, faults);
     }
     // `lists` lacks the lists that cannot be read, so its indexes differ from `document.lists`
     for (index, entry) in document.lists.iter().enumerate() {
         if let Some(from) = &entry.from {
-            let at = here(root.get("lists").item(index).get("from"));
-            let path = manifest_folder(&reader).join(&entry.file);
-            items
-                .list_sources
-                .extend(faults.take(list_source(from, &at, path, &reader)));
+            let at = reader.below("lists").item(index).at("from");
+            let path = manifest_folder(&context).join(&entry.file);
+            let source = list_source(from, &at, path, &context);
+            items.list_sources.extend(faults.take(source));
         }
     }
     items.signatures = faults
-        .take(signature_policy(document, &reader))
+        .take(signature_policy(document, reader))
         .unwrap_or_default();
-    items.trust_root_sources = trust_root_sources(document, &reader);
+    items.trust_root_sources = trust_root_sources(document, &context);
     for (index, entry) in document.missing.iter().enumerate() {
-        faults.take(reader.missing(entry, root.get("missing").item(index), &mut items));
+        let reader = reader.below("missing").item(index);
+        faults.take(reader.missing(entry, &mut items));
     }
     for (index, entry) in document.endpoints.iter().enumerate() {
-        faults.take(reader.endpoint(entry, root.get("endpoints").item(index), &mut items));
+        let reader = reader.below("endpoints").item(index);
+        faults.take(reader.endpoint(entry, &mut items));
     }
     items.name = document
         .metadata
         .as_ref()
         .map(|metadata| metadata.name.clone());
     for (index, entry) in document.exclude.iter().enumerate() {
-        faults.take(reader.exclude(entry, &here(root.get("exclude").item(index)), &mut items));
+        let reader = reader.below("exclude").item(index);
+        faults.take(reader.exclude(entry, &mut items));
     }
     Ok(items)
 }
@@ -97,22 +99,21 @@ pub(super) fn check(
 /// Reads the rules of `verify:`, with the files that they name.
 fn signature_policy(
     document: &ManifestDocument,
-    reader: &EntryContext<'_>,
+    reader: EntryReader<'_>,
 ) -> ManifestResult<SignaturePolicy> {
-    SignaturePolicy::read(&document.verify, manifest_folder(reader)).map_err(|error| {
-        let rule = reader.text.root.get("verify").item(error.index);
-        reader
-            .here(rule.get(error.key))
-            .fault(error.why, Some(&error.help))
+    let folder = manifest_folder(reader.context);
+    SignaturePolicy::read(&document.verify, folder).map_err(|error| {
+        let rule = reader.below("verify").item(error.index);
+        rule.at(error.key).fault(error.why, Some(&error.help))
     })
 }
 
 /// The trust roots with a `from` in the rules of `verify:`.
 fn trust_root_sources(
     document: &ManifestDocument,
-    reader: &EntryContext<'_>,
+    context: &EntryContext<'_>,
 ) -> Vec<TrustRootSource> {
-    let folder = manifest_folder(reader);
+    let folder = manifest_folder(context);
     let rules = document.verify.iter();
     let updated = rules.filter_map(|rule| match &rule.trusted_root {
         Some(TrustedRootRule::Updated(updated)) => Some(updated),
@@ -128,8 +129,8 @@ fn trust_root_sources(
 }
 
 /// The folder to which the paths in a manifest are relative.
-fn manifest_folder<'r>(reader: &'r EntryContext<'_>) -> &'r Path {
-    let file = Path::new(&*reader.text.file);
+fn manifest_folder<'c>(context: &'c EntryContext<'_>) -> &'c Path {
+    let file = Path::new(&*context.text.file);
     file.parent().unwrap_or(Path::new(""))
 }
 
@@ -138,9 +139,9 @@ fn list_source(
     from: &str,
     at: &SourceSpan,
     path: PathBuf,
-    reader: &EntryContext<'_>,
+    context: &EntryContext<'_>,
 ) -> ManifestResult<ListSource> {
-    let urls = reader.vars.expand(&from.to_owned(), |from| {
+    let urls = context.vars.expand(&from.to_owned(), |from| {
         vec![TemplateField::new(from, at.clone())]
     })?;
     match &urls[..] {
@@ -150,7 +151,7 @@ fn list_source(
                 Some((EntryKind::File, url)) => Ok(ListSource {
                     path,
                     url,
-                    min_age: reader.min_age.clone(),
+                    min_age: context.min_age.clone(),
                 }),
                 // a chart or a git repository has a URL, too
                 _ => Err(at.fault(
@@ -174,14 +175,14 @@ pub(super) fn plain_list(
     faults: &mut ManifestFaults,
 ) -> ExpandedManifest {
     let mut items = ExpandedManifest::default();
-    let reader = EntryContext {
+    let context = EntryContext {
         text: list,
         vars: ManifestVars::default(),
         platforms,
         referrers: true,
         min_age: None,
     };
-    read_list(format, list, &reader, &mut items, faults);
+    read_list(format, list, &context, &mut items, faults);
     items
 }
 
@@ -189,12 +190,12 @@ pub(super) fn plain_list(
 fn read_list(
     format: &ImageListFormat,
     list: &Rc<SourceText>,
-    reader: &EntryContext<'_>,
+    context: &EntryContext<'_>,
     items: &mut ExpandedManifest,
     faults: &mut ManifestFaults,
 ) {
     for (reference, span) in faults.take(format.read(list)).unwrap_or_default() {
-        let value = faults.take(listed(&reference, &span, reader));
+        let value = faults.take(listed(&reference, &span, context));
         items.images.extend(value.map(|value| Located {
             value,
             span,
@@ -227,9 +228,9 @@ impl EntryContext<'_> {
         selectors: &mut Vec<SelectorEntry>,
         faults: &mut ManifestFaults,
     ) {
-        let section = self.text.root.get(K::SECTION);
+        let section = self.root().below(K::SECTION);
         for (index, entry) in entries.iter().enumerate() {
-            let expanded = expand_entry(entry, section.item(index), self);
+            let expanded = expand_entry(entry, section.item(index));
             let Some(expanded) = faults.take(expanded) else {
                 continue;
             };
@@ -244,24 +245,21 @@ impl EntryContext<'_> {
             }));
         }
     }
+}
 
-    fn missing(
-        &self,
-        entry: &MissingEntry,
-        node: &YamlNode<'_>,
-        items: &mut ExpandedManifest,
-    ) -> ManifestResult<()> {
-        let at = self.here(node.get("ref"));
-        let until_at = self.here(node.get("until"));
+impl EntryReader<'_> {
+    fn missing(self, entry: &MissingEntry, items: &mut ExpandedManifest) -> ManifestResult<()> {
+        let at = self.at("ref");
+        let until_at = self.at("until");
         self.not_blank(
+            "reason",
             &entry.reason,
-            node.get("reason"),
             "write why the loss is accepted; reports show it",
         )?;
-        let entries = self.vars.expand(entry, |entry| {
+        let entries = self.context.vars.expand(entry, |entry| {
             vec![
                 TemplateField::new(&mut entry.r#ref, at.clone()),
-                TemplateField::new(&mut entry.reason, self.here(node.get("reason"))),
+                TemplateField::new(&mut entry.reason, self.at("reason")),
                 TemplateField::new(&mut entry.until, until_at.clone()),
             ]
         })?;
@@ -291,45 +289,34 @@ impl EntryContext<'_> {
         Ok(())
     }
 
-    fn exclude(
-        &self,
-        entry: &str,
-        span: &SourceSpan,
-        items: &mut ExpandedManifest,
-    ) -> ManifestResult<()> {
-        let entries = self.vars.expand(&entry.to_owned(), |entry| {
+    fn exclude(self, entry: &str, items: &mut ExpandedManifest) -> ManifestResult<()> {
+        let span = self.here();
+        let entries = self.context.vars.expand(&entry.to_owned(), |entry| {
             vec![TemplateField::new(entry, span.clone())]
         })?;
         for entry in &entries {
-            let value = parse_exclusion(entry, span)?;
+            let value = parse_exclusion(entry, &span)?;
             items.exclude.push(Located::new(value, span.clone()));
         }
         Ok(())
     }
 
-    fn endpoint(
-        &self,
-        entry: &EndpointEntry,
-        node: &YamlNode<'_>,
-        items: &mut ExpandedManifest,
-    ) -> ManifestResult<()> {
-        let at = self.here(node.get("host"));
+    fn endpoint(self, entry: &EndpointEntry, items: &mut ExpandedManifest) -> ManifestResult<()> {
+        let at = self.at("host");
         self.not_blank(
+            "why",
             &entry.why,
-            node.get("why"),
             "write what the endpoint is needed for: the people who open the firewall need to know",
         )?;
         if entry.port == 0 {
             let help = Some("write a port from 1 to 65535");
-            return Err(self
-                .here(node.get("port"))
-                .fault("0 is not a valid port", help));
+            return Err(self.at("port").fault("0 is not a valid port", help));
         }
-        let from = self.roles(&entry.from, node.get("from"))?;
-        let entries = self.vars.expand(entry, |entry| {
+        let from = self.below("from").roles(&entry.from)?;
+        let entries = self.context.vars.expand(entry, |entry| {
             vec![
                 TemplateField::new(&mut entry.host, at.clone()),
-                TemplateField::new(&mut entry.why, self.here(node.get("why"))),
+                TemplateField::new(&mut entry.why, self.at("why")),
             ]
         })?;
         for entry in entries {
@@ -355,7 +342,7 @@ impl EntryContext<'_> {
     }
 
     /// Validates and sorts the roles that need an endpoint.
-    fn roles(&self, written: &[String], node: &YamlNode<'_>) -> ManifestResult<Vec<String>> {
+    fn roles(self, written: &[String]) -> ManifestResult<Vec<String>> {
         for (index, role) in written.iter().enumerate() {
             let is_good = !role.is_empty()
                 && role
@@ -363,18 +350,17 @@ impl EntryContext<'_> {
                     .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
             if !is_good {
                 let help = "write lower-case letters, digits and dashes, as in user-cluster-node";
-                return Err(self
-                    .here(node.item(index))
-                    .fault(format!("`{role}` is not a role"), Some(help)));
+                let at = self.item(index).here();
+                return Err(at.fault(format!("`{role}` is not a role"), Some(help)));
             }
         }
         let roles: BTreeSet<&String> = written.iter().collect();
         Ok(roles.into_iter().cloned().collect())
     }
 
-    fn not_blank(&self, text: &str, node: &YamlNode<'_>, help: &str) -> ManifestResult<()> {
+    fn not_blank(self, key: &str, text: &str, help: &str) -> ManifestResult<()> {
         if text.trim().is_empty() {
-            Err(self.here(node).fault("this is empty", Some(help)))
+            Err(self.at(key).fault("this is empty", Some(help)))
         } else {
             Ok(())
         }
