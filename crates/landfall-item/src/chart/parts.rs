@@ -151,12 +151,10 @@ fn wrapped_archive(chart: &LockedChart) -> Vec<EntryPart> {
         json!(config).to_string().into_bytes(),
         media_type::HELM_CONFIG,
     );
-    let ChartLayers {
-        archive,
-        provenance,
-    } = layers(chart);
+    let found = layers(chart);
+    let archive = (found.archive, chart.url.as_ref());
     let provenance_url = chart.provenance.as_ref().map(|sidecar| &sidecar.url);
-    let layers: Vec<EntryPart> = [(archive, chart.url.as_ref()), (provenance, provenance_url)]
+    let layers: Vec<EntryPart> = [archive, (found.provenance, provenance_url)]
         .into_iter()
         .filter_map(|(descriptor, url)| {
             let origin = match url {

@@ -215,31 +215,25 @@ async fn fetch_artifact(
         .or_else(|| reference.tag.clone())
         .unwrap_or_default();
     let raw = resolver.manifest(reference, &version, None).await?;
-    let ChartArtifact {
-        kind,
-        config,
-        layers,
-        archive,
-        provenance,
-    } = ChartArtifact::parse(&raw)?;
+    let artifact = ChartArtifact::parse(&raw)?;
     let limits = resolver.limits();
-    let provenance = match &provenance {
+    let provenance = match &artifact.provenance {
         Some(blob) => Some(resolver.small_blob(reference, blob).await?),
         None => None,
     };
     // the lock lists each blob once, and `pull` downloads it once
     let mut blobs: Vec<Descriptor> = Vec::new();
-    for blob in std::iter::once(config).chain(layers) {
+    for blob in std::iter::once(artifact.config).chain(artifact.layers) {
         if blobs.iter().all(|known| known.digest != blob.digest) {
             blobs.push(blob);
         }
     }
     let archive = resolver
-        .blob_up_to(reference, &archive, limits.archive_bytes)
+        .blob_up_to(reference, &artifact.archive, limits.archive_bytes)
         .await?;
     let size = raw.bytes.len() as u64;
     let chart = LockedChart {
-        media_type: Some(kind.into()),
+        media_type: Some(artifact.kind.into()),
         blobs,
         ..new(name, raw.digest, size)
     };
@@ -281,12 +275,9 @@ impl ChartArtifact {
         let Manifest::Image { config, layers, .. } = manifest else {
             return Err("its tag is that of an image index, not of a chart".into());
         };
-        let ChartLayers {
-            archive,
-            provenance,
-        } = ChartLayers::find(&layers);
+        let found = ChartLayers::find(&layers);
         let config = config.filter(|config| config.media_type == media_type::HELM_CONFIG);
-        let (Some(archive), Some(config)) = (archive, config) else {
+        let (Some(archive), Some(config)) = (found.archive, config) else {
             let why = "its tag is not that of a chart: its config or layer has another type";
             return Err(why.into());
         };
@@ -295,7 +286,7 @@ impl ChartArtifact {
             config,
             layers,
             archive,
-            provenance,
+            provenance: found.provenance,
         })
     }
 }

@@ -64,20 +64,15 @@ pub struct LockedImage {
 impl LockedImage {
     /// An image with only its index or manifest.
     pub fn new(name: ImageRef, top: Descriptor) -> LockedImage {
-        let Descriptor {
-            digest,
-            size,
-            media_type,
-        } = top;
         LockedImage {
             name,
             platforms: Vec::new(),
             lacks: Vec::new(),
             pin: None,
             archive: None,
-            digest,
-            media_type,
-            size,
+            digest: top.digest,
+            media_type: top.media_type,
+            size: top.size,
             platform: None,
             lists: Vec::new(),
             manifests: Vec::new(),

@@ -140,11 +140,8 @@ impl<'a> ReferrerSearch<'a> {
         let mut found: Vec<FoundReferrer> = tagged.into_iter().flatten().collect();
         let mut listed: BTreeMap<Digest, Descriptor> = BTreeMap::new();
         let limits = self.resolver.limits();
-        let ListedReferrers {
-            found: descriptors,
-            unreadable,
-        } = self.listed_referrers(subject).await?;
-        for child in unreadable {
+        let answer = self.listed_referrers(subject).await?;
+        for child in answer.unreadable {
             let reference = if child.digest.is_empty() {
                 format!("of {subject} without a digest")
             } else {
@@ -152,7 +149,7 @@ impl<'a> ReferrerSearch<'a> {
             };
             self.lose(reference, child.why.into())?;
         }
-        for descriptor in descriptors {
+        for descriptor in answer.found {
             if descriptor.size > limits.manifest_bytes as u64 {
                 let size = human_size(descriptor.size);
                 let cause = format!("its manifest has {size}, which is more than any manifest");

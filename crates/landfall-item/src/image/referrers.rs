@@ -7,7 +7,7 @@ use super::referrer_search::{
     FoundReferrer, PreviousReferrers, ReferrerSearch, too_many_referrers,
 };
 use crate::resolver::{LostReferrer, ResolveError, Resolver};
-use landfall_model::{ChildManifest, Descriptor, Digest, Manifest};
+use landfall_model::{ChildManifest, Digest, Manifest};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the image with its referrers looked up again, or without any if `is_requested` is false.
@@ -202,15 +202,11 @@ fn attach(image: LockedImage, nodes: &BTreeMap<Digest, ReferrerNode>) -> LockedI
     }
     let mut referrers = Vec::new();
     for fetched in ordered {
-        let Descriptor {
-            digest,
-            size,
-            media_type,
-        } = fetched.descriptor.clone();
+        let descriptor = fetched.descriptor.clone();
         let bare = LockedReferrer {
-            digest,
-            size,
-            media_type,
+            digest: descriptor.digest,
+            size: descriptor.size,
+            media_type: descriptor.media_type,
             tag: None,
             subject: fetched.subject.clone(),
         };

@@ -186,17 +186,13 @@ fn ordered_manifests(
         add_children_first(&child.descriptor.digest, &find, &mut seen, &mut ordered);
     }
     let locked = ordered.into_iter().map(|fetched| {
-        let Descriptor {
-            digest,
-            size,
-            media_type,
-        } = fetched.descriptor.clone();
-        let platform = platforms.get(&digest).and_then(Option::as_ref);
+        let descriptor = fetched.descriptor.clone();
+        let platform = platforms.get(&descriptor.digest).and_then(Option::as_ref);
         LockedManifest {
             platform: platform.map(Platform::to_string),
-            digest,
-            size,
-            media_type,
+            digest: descriptor.digest,
+            size: descriptor.size,
+            media_type: descriptor.media_type,
         }
     });
     locked.collect()

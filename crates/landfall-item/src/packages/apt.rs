@@ -146,13 +146,10 @@ fn lock(
     let names: Vec<Vec<String>> = suites
         .iter()
         .map(|suite| {
-            let Suite {
-                source, release, ..
-            } = suite;
             let own = [
-                Some(&source.suite),
-                release.suite.as_ref(),
-                release.codename.as_ref(),
+                Some(&suite.source.suite),
+                suite.release.suite.as_ref(),
+                suite.release.codename.as_ref(),
             ];
             own.into_iter().flatten().cloned().collect()
         })

@@ -128,18 +128,13 @@ async fn fetch_form(
     source: &PackageSource,
     listed: ListedIndex,
 ) -> Result<Option<(PackageIndex, Option<Compression>, Bytes)>, ResolveError> {
-    let ListedIndex {
-        index,
-        read,
-        others,
-        is_optional,
-    } = listed;
     // Contents are larger than all that landfall reads; `pull` streams them
-    if read.is_none() && index.size > resolver.limits().package_index_bytes {
-        return Ok(Some((index, None, Bytes::new())));
+    if listed.read.is_none() && listed.index.size > resolver.limits().package_index_bytes {
+        return Ok(Some((listed.index, None, Bytes::new())));
     }
-    let mut forms = vec![(index, read.map(|(compression, _)| compression))];
-    forms.extend(others);
+    let compression = listed.read.map(|(compression, _)| compression);
+    let mut forms = vec![(listed.index, compression)];
+    forms.extend(listed.others);
     let mut first_error = None;
     for (index, compression) in forms {
         match fetch(resolver, source, &index, &[]).await {
@@ -149,7 +144,9 @@ async fn fetch_form(
             Err(cause) => return Err(first_error.unwrap_or(cause)),
         }
     }
-    first_error.filter(|_| !is_optional).map_or(Ok(None), Err)
+    first_error
+        .filter(|_| !listed.is_optional)
+        .map_or(Ok(None), Err)
 }
 
 /// Rejects a release of another suite. One key signs all suites of a repository, so a hostile

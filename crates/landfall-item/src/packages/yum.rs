@@ -11,8 +11,8 @@ use futures_util::future::try_join_all;
 use landfall_model::Limits;
 use landfall_packages::host_of;
 use landfall_packages::yum::{
-    Architectures, AvailablePackages, PackageId, Pool, SelectionRequest, SourceMetadata,
-    YumSelection, choose, read_base,
+    Architectures, AvailablePackages, PackageId, Pool, SelectionRequest, SourceMetadata, choose,
+    read_base,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -149,15 +149,9 @@ fn lock(
                 return Err(choice_error(why, base, bases));
             }
         };
-        let YumSelection {
-            packages,
-            expected: missing,
-            unlisted: files,
-            ..
-        } = choice;
-        unlisted.extend(files);
-        expected.extend(missing);
-        for id in packages {
+        unlisted.extend(choice.unlisted);
+        expected.extend(choice.expected);
+        for id in choice.packages {
             // a package without a source is installed already
             let Some(source) = pool.package(id).source else {
                 continue;

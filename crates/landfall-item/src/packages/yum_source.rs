@@ -51,13 +51,9 @@ async fn fetch_indexes(
     urls: &RepositoryUrls,
     list: SignedRepomd,
 ) -> Result<YumRepository, ResolveError> {
-    let SignedRepomd {
-        bytes,
-        signature,
-        repomd,
-    } = list;
+    let repomd = list.repomd;
     let mut indexes = Vec::new();
-    match signature {
+    match list.signature {
         Some(signature) => {
             indexes.push(store_index(resolver, requested, SIGNATURE.into(), signature).await);
         }
@@ -68,7 +64,7 @@ async fn fetch_indexes(
             requested.url
         )),
     }
-    indexes.push(store_index(resolver, requested, REPOMD.into(), bytes).await);
+    indexes.push(store_index(resolver, requested, REPOMD.into(), list.bytes).await);
     let mut source = PackageSource {
         url: requested.url.clone(),
         module_hotfixes: requested.module_hotfixes,

@@ -248,27 +248,19 @@ pub fn trimmed_repomd<'k>(
 
 /// Returns the `data` element of an index.
 fn data_element(index: &RepomdIndex, seconds: i64) -> String {
-    let RepomdIndex {
-        kind,
-        path,
-        digest,
-        size,
-        open_digest,
-        open_size,
-    } = index;
-    let mut text = format!("<data type=\"{kind}\">\n") + &digest_element("checksum", digest);
-    text.extend(
-        open_digest
-            .as_ref()
-            .map(|digest| digest_element("open-checksum", digest)),
-    );
-    text += &format!(
-        "<location href=\"{}\"/>\n",
-        quick_xml::escape::escape(path.as_str())
-    );
+    let mut text = format!("<data type=\"{}\">\n", index.kind);
+    text += &digest_element("checksum", &index.digest);
+    let open = index.open_digest.as_ref();
+    text.extend(open.map(|digest| digest_element("open-checksum", digest)));
+    let path = quick_xml::escape::escape(index.path.as_str());
+    text += &format!("<location href=\"{path}\"/>\n");
     text += &format!("<timestamp>{seconds}</timestamp>\n");
-    text.extend(size.map(|size| format!("<size>{size}</size>\n")));
-    text.extend(open_size.map(|size| format!("<open-size>{size}</open-size>\n")));
+    text.extend(index.size.map(|size| format!("<size>{size}</size>\n")));
+    text.extend(
+        index
+            .open_size
+            .map(|size| format!("<open-size>{size}</open-size>\n")),
+    );
     text + "</data>\n"
 }
 
