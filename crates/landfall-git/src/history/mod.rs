@@ -169,10 +169,8 @@ impl Planner<'_> {
         self.open_bytes += own_bytes;
         GitError::check_limit("nested folders together are larger", self.open_bytes, limit)?;
         let content = self.database.content(object)?;
-        let content_before = match before {
-            Some(before) => Some(self.database.content(before)?),
-            None => None,
-        };
+        let content_before = before.map(|before| self.database.content(before));
+        let content_before = content_before.transpose()?;
         let entries_before: HashMap<&[u8], TreeEntry<'_>> = content_before
             .iter()
             .flat_map(|content| TreeEntries::new(content).map_while(Result::ok))

@@ -99,10 +99,7 @@ impl ItemRequest for ChartRequest {
             // as in a manifest: with a tag, the digest is a requirement; without a tag, it is a
             // part of the name
             let mut name = found.name.clone();
-            let pin = match name.tag {
-                Some(_) => name.digest.take(),
-                None => None,
-            };
+            let pin = name.digest.take_if(|_| name.tag.is_some());
             let (platforms, at) = (self.platforms.clone(), self.at.clone());
             let request = ImageRequest::new(name, pin, platforms, self.referrers, at);
             DependencyRequest::Image(request)

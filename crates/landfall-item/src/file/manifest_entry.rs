@@ -80,13 +80,10 @@ impl ManifestEntry for FileEntry {
         }
         let at = reader.at("url");
         let url = url_of(written_url, &at)?;
-        let checksum = match &self.checksum {
-            Some(text) => {
-                let at = reader.at("checksum");
-                Some(checksum_of(&fill_own_url(text, &url), &at)?)
-            }
-            None => None,
-        };
+        let checksum = self.checksum.as_ref();
+        let checksum = checksum
+            .map(|text| checksum_of(&fill_own_url(text, &url), &reader.at("checksum")))
+            .transpose()?;
         let also = self.other_urls(&url, reader)?;
         let mode = self.mode(reader)?;
         let mut signatures = Vec::new();
