@@ -26,31 +26,35 @@ pub(super) struct PackageFields<'t> {
     pub(super) built_from: &'t str,
 }
 
-/// The names of the fields that are needed, in their usual case.
-const NAMES: [&str; 23] = [
-    "Package",
-    "Version",
-    "Architecture",
-    "Multi-Arch",
-    "Priority",
-    "Essential",
-    "Important",
-    "Protected",
-    "Pre-Depends",
-    "Depends",
-    "Conflicts",
-    "Breaks",
-    "Recommends",
-    "Suggests",
-    "Replaces",
-    "Enhances",
-    "Provides",
-    "Filename",
-    "SHA256",
-    "SHA512",
-    "Size",
-    "Status",
-    "Source",
+/// Returns a field, to set it.
+type PackageField = for<'f, 't> fn(&'f mut PackageFields<'t>) -> &'f mut &'t str;
+
+/// The fields that are needed, by their names in the usual case.
+const FIELDS: [(&str, PackageField); 23] = [
+    ("Package", |fields| &mut fields.package),
+    ("Version", |fields| &mut fields.version),
+    ("Architecture", |fields| &mut fields.arch),
+    ("Multi-Arch", |fields| &mut fields.multi_arch),
+    ("Priority", |fields| &mut fields.priority),
+    ("Essential", |fields| &mut fields.essential),
+    // `Important` is the earlier name of `Protected`
+    ("Important", |fields| &mut fields.important),
+    ("Protected", |fields| &mut fields.important),
+    ("Pre-Depends", |fields| &mut fields.relations[0]),
+    ("Depends", |fields| &mut fields.relations[1]),
+    ("Conflicts", |fields| &mut fields.relations[2]),
+    ("Breaks", |fields| &mut fields.relations[3]),
+    ("Recommends", |fields| &mut fields.relations[4]),
+    ("Suggests", |fields| &mut fields.relations[5]),
+    ("Replaces", |fields| &mut fields.relations[6]),
+    ("Enhances", |fields| &mut fields.relations[7]),
+    ("Provides", |fields| &mut fields.provides),
+    ("Filename", |fields| &mut fields.path),
+    ("SHA256", |fields| &mut fields.sha256),
+    ("SHA512", |fields| &mut fields.sha512),
+    ("Size", |fields| &mut fields.size),
+    ("Status", |fields| &mut fields.status),
+    ("Source", |fields| &mut fields.built_from),
 ];
 
 impl<'t> PackageFields<'t> {
@@ -58,48 +62,16 @@ impl<'t> PackageFields<'t> {
         let mut fields = PackageFields::default();
         for (name, value) in paragraph.fields() {
             // field names are case-insensitive (deb822(5)), but nearly all have their usual case
-            let field = match fields.field_mut(name) {
-                Some(field) => Some(field),
-                None => NAMES
-                    .iter()
-                    .find(|usual| usual.eq_ignore_ascii_case(name))
-                    .and_then(|usual| fields.field_mut(usual)),
-            };
-            if let Some(field) = field {
-                *field = value;
+            let known = FIELDS.iter().find(|(usual, _)| *usual == name);
+            let known = known.or_else(|| {
+                let mut all = FIELDS.iter();
+                all.find(|(usual, _)| usual.eq_ignore_ascii_case(name))
+            });
+            if let Some((_, field)) = known {
+                *field(&mut fields) = value;
             }
         }
         fields
-    }
-
-    /// The field with this name; `None` if it is not one of [`NAMES`].
-    fn field_mut(&mut self, name: &str) -> Option<&mut &'t str> {
-        Some(match name {
-            "Package" => &mut self.package,
-            "Version" => &mut self.version,
-            "Architecture" => &mut self.arch,
-            "Multi-Arch" => &mut self.multi_arch,
-            "Priority" => &mut self.priority,
-            "Essential" => &mut self.essential,
-            // `Important` is the earlier name of `Protected`
-            "Important" | "Protected" => &mut self.important,
-            "Pre-Depends" => &mut self.relations[0],
-            "Depends" => &mut self.relations[1],
-            "Conflicts" => &mut self.relations[2],
-            "Breaks" => &mut self.relations[3],
-            "Recommends" => &mut self.relations[4],
-            "Suggests" => &mut self.relations[5],
-            "Replaces" => &mut self.relations[6],
-            "Enhances" => &mut self.relations[7],
-            "Provides" => &mut self.provides,
-            "Filename" => &mut self.path,
-            "SHA256" => &mut self.sha256,
-            "SHA512" => &mut self.sha512,
-            "Size" => &mut self.size,
-            "Status" => &mut self.status,
-            "Source" => &mut self.built_from,
-            _ => return None,
-        })
     }
 
     /// Returns the name and version of the source package. `Source` is `name`, `name (version)`, or
@@ -281,9 +253,11 @@ mod tests {
 
     #[test]
     fn each_name_is_that_of_a_field() {
-        let mut fields = PackageFields::default();
-        for name in NAMES {
-            assert!(fields.field_mut(name).is_some(), "{name}");
+        for (name, field) in FIELDS {
+            let text = format!("{}: x\n", name.to_lowercase());
+            let paragraph = paragraphs(&text).next().unwrap();
+            let mut fields = PackageFields::parse(paragraph);
+            assert_eq!(*field(&mut fields), "x", "{name}");
         }
     }
 
