@@ -47,16 +47,12 @@ impl Compression {
     pub fn of(path: &str) -> Option<Compression> {
         // only the last component counts: folders may contain dots, such as `dists/a.gz/Packages`
         let name = path.rsplit('/').next().unwrap_or(path);
-        match name.rsplit_once('.').map(|(_, end)| end) {
-            Some("gz") => Some(Compression::Gzip),
-            Some("xz") => Some(Compression::Xz),
-            Some("zst") => Some(Compression::Zstd),
-            Some("bz2") => Some(Compression::Bzip2),
-            Some("lzma") => Some(Compression::Lzma),
-            Some("lz4" | "zck" | "lz" | "br") => None,
-            // other endings are part of the name of an uncompressed file, such as `primary.xml`
-            _ => Some(Compression::None),
+        if let Some((_, "lz4" | "zck" | "lz" | "br")) = name.rsplit_once('.') {
+            return None;
         }
+        // other endings are part of the name of an uncompressed file, such as `primary.xml`
+        let mut all = COMPRESSIONS.into_iter();
+        all.find_map(|(ending, compression)| name.ends_with(ending).then_some(compression))
     }
 }
 

@@ -22,17 +22,11 @@ impl<'a> Evr<'a> {
             Some((epoch, rest)) => epoch.parse().map_or((0, text), |epoch| (epoch, rest)),
             None => (0, text),
         };
-        match rest.rsplit_once('-') {
-            Some((version, release)) => Evr {
-                epoch,
-                version,
-                release: Some(release).filter(|release| !release.is_empty()),
-            },
-            None => Evr {
-                epoch,
-                version: rest,
-                release: None,
-            },
+        let (version, release) = rest.rsplit_once('-').unwrap_or((rest, ""));
+        Evr {
+            epoch,
+            version,
+            release: Some(release).filter(|release| !release.is_empty()),
         }
     }
 
@@ -114,22 +108,15 @@ pub(super) fn compare(first: &str, second: &str) -> Ordering {
 /// Splits the leading digits (without leading zeros) or the leading letters from the rest of
 /// `text`.
 fn segment(text: &[u8], is_number: bool) -> (&[u8], &[u8]) {
-    let length = text
-        .iter()
-        .take_while(|byte| {
-            if is_number {
-                byte.is_ascii_digit()
-            } else {
-                byte.is_ascii_alphabetic()
-            }
-        })
-        .count();
-    let (segment, rest) = text.split_at(length);
-    let zeros = if is_number {
-        segment.iter().take_while(|byte| **byte == b'0').count()
+    let is_part = if is_number {
+        u8::is_ascii_digit
     } else {
-        0
+        u8::is_ascii_alphabetic
     };
+    let length = text.iter().take_while(|byte| is_part(byte)).count();
+    let (segment, rest) = text.split_at(length);
+    // a segment of letters has no zeros
+    let zeros = segment.iter().take_while(|byte| **byte == b'0').count();
     (&segment[zeros..], rest)
 }
 
@@ -199,16 +186,9 @@ impl Architectures {
 
     /// Returns the rank of the architecture `name`, 0 for the preferred one; `None` for `noarch`.
     pub(super) fn rank(&self, name: &str) -> Option<usize> {
-        match name {
-            NOARCH => None,
-            // an unknown architecture ranks last
-            _ => Some(
-                self.0
-                    .iter()
-                    .position(|own| own == name)
-                    .unwrap_or(self.0.len()),
-            ),
-        }
+        let known = self.0.iter().position(|own| own == name);
+        // an unknown architecture ranks last
+        (name != NOARCH).then_some(known.unwrap_or(self.0.len()))
     }
 
     /// Whether two packages of the same name, one for the architecture `a` and one for `b`, exclude
