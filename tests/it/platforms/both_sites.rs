@@ -232,6 +232,50 @@ fn inexpressible_settings_are_refused_with_an_alternative() {
     );
 }
 
+/// The network operator ignores the whole proxy if one value is invalid.
+#[test]
+fn openshift_gets_only_a_proxy_that_its_operator_accepts() {
+    let site = |http: &str, entry: &str| {
+        let text = format!(
+            "registry: {{address: r.test}}\n\
+             proxy: {{http: \"{http}\", ca: ca.crt, noProxy: {{installation: [\"{entry}\"]}}}}\n"
+        );
+        let place = place(&text, IMAGES);
+        place.write("ca.crt", CERTIFICATE);
+        place
+    };
+    for (entry, written) in [
+        ("fd00::5", "fd00::5/128"),
+        ("fd00::/8", "fd00::/8"),
+        ("10.1.2.3", "10.1.2.3"),
+        ("Corp.example", "corp.example"),
+        ("*.corp.example", ".corp.example"),
+    ] {
+        let place = site("http://p.test:3128", entry);
+        let printed = place.ok(&["render", "openshift", "--site", "site.yaml", "-o", "out"]);
+        assert!(
+            printed.contains("if the cluster has a ConfigMap user-ca-bundle, merge into it"),
+            "{printed}"
+        );
+        let read = |file: &str| {
+            serde_yaml::from_str::<serde_yaml::Value>(&place.read(&format!("out/{file}"))).unwrap()
+        };
+        let spec = read("proxy.yaml")["spec"].clone();
+        assert_eq!(spec["httpProxy"], "http://p.test:3128");
+        assert_eq!(spec["noProxy"], format!("{written},r.test").as_str());
+        let authorities = read("user-ca-bundle.yaml");
+        assert_eq!(spec["trustedCA"]["name"], authorities["metadata"]["name"]);
+        assert_eq!(authorities["data"]["ca-bundle.crt"], CERTIFICATE);
+    }
+    for (http, entry, words) in [
+        ("https://p.test:3128", "a.test", "only a proxy with http://"),
+        ("http://p.test:3128", "a.test:8080", "not 'a.test:8080'"),
+    ] {
+        let printed = refused(&site(http, entry), 2, &["openshift"]);
+        assert!(printed.contains(words), "{printed}");
+    }
+}
+
 #[test]
 fn a_repository_locked_under_both_names_of_a_host_has_both_destinations() {
     let site = "registry:\n  address: 172.20.0.2:5000\n  plainHTTP: true\n  paths: {k8s.gcr.io: kubernetes}\n";

@@ -527,6 +527,7 @@ fn platforms_that_need_no_registry_or_lock_work_without_them() {
         ("kyverno", &[]),
         ("kubermatic", &[]),
         ("kubeone", &[]),
+        ("openshift", &[]),
         ("tkg", &["--set", "cluster=a"]),
         ("capi", &["--set", "cluster=a"]),
         (
