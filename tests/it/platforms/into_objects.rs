@@ -621,6 +621,7 @@ fn one_set_of_files_has_the_no_proxy_of_the_named_cluster() {
         ("kyverno", "inject-proxy.yaml"),
         ("kubeone", "kubeone-cluster.yaml"),
         ("kubermatic", "kubermatic-configuration.yaml"),
+        ("openshift", "proxy.yaml"),
     ] {
         let set = ["--set", "cluster=green", "-o", platform];
         run(&[&[platform], &set[..]].concat());
