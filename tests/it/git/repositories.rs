@@ -652,7 +652,7 @@ fn unchanged_and_rewritten_urls_lead_to_the_mirror() {
     place.ok(&["pack", "-o", "b.tar.zst"]);
     let served = landfall_serve(&place, &["b.tar.zst"]);
     let site = format!(
-        "apiVersion: landfall/v1\nkind: Site\nfiles: {}\n",
+        "apiVersion: landfall/v1\nkind: Site\nfiles: {}\nproxy: {{http: \"http://127.0.0.1:1\"}}\n",
         served.url()
     );
     place.write("site.yaml", site);
@@ -662,7 +662,9 @@ fn unchanged_and_rewritten_urls_lead_to_the_mirror() {
         rendered.contains(&format!("[url \"{here}\"]\n\tinsteadOf = \"{url}\"\n")),
         "{rendered}"
     );
-    place.write("home/.gitconfig", rendered);
+    // a proxy of the user for all hosts does not apply to the mirror
+    let proxy = "[http]\n\tproxy = http://127.0.0.1:1\n";
+    place.write("home/.gitconfig", format!("{proxy}{rendered}"));
     let before = server.requests().len();
     output(&place, ".", &["clone", "-q", &url, "clone"]);
     assert_eq!(

@@ -51,6 +51,10 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let mirror = quoted(&format!("{base}/{}", without_scheme(url)));
         text += &format!("[url {mirror}]\n\tinsteadOf = {}\n", quoted(url));
     }
+    // an `http.proxy` of the user or the machine applies to all hosts
+    if request.has_bypass_for(base) {
+        text += &format!("[http {}]\n\tproxy = \"\"\n", quoted(base));
+    }
     text += &longer_names(&urls);
     Ok(RenderedConfig::of_text(text, Vec::new()))
 }
