@@ -42,7 +42,8 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let text = document(&verify(request, &key));
         files.push(RenderedFile::new("verify-images.yaml", text));
     }
-    Ok(RenderedConfig::of_files(files, Vec::new()))
+    let note = "the policies are for Kyverno up to 1.19; later releases refuse a ClusterPolicy";
+    Ok(RenderedConfig::of_files(files, vec![note.to_owned()]))
 }
 
 /// Returns the policy that admits images of the registry only if the key signed them. Kyverno
