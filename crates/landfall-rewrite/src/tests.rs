@@ -203,3 +203,25 @@ fn keys_decide_which_names_are_images() {
         "containers: [nginx, {name: nginx}]",
     );
 }
+
+/// Rancher's system-upgrade-controller takes the tag from the version.
+#[test]
+fn the_version_of_an_upgrade_plan_is_the_tag_of_its_images() {
+    let plan = |image: &str, version: &str| {
+        format!(
+            "apiVersion: upgrade.cattle.io/v1\nkind: Plan\nspec:\n  version: {version}\n  prepare:\n    \
+             image: {image}\n    args: [prepare]\n  upgrade: {{image: {image}}}\n"
+        )
+    };
+    let run = |source: &str| at_site(&["docker.io/a/k3s-upgrade:v1.30.0-k3s1"], "", source);
+    let before = plan("a/k3s-upgrade", "v1.30.0+k3s1");
+    let after = plan("r:5/a/k3s-upgrade", "v1.30.0+k3s1");
+    for source in [&before, &after] {
+        assert_eq!(run(source), (after.clone(), vec![]), "{source}");
+    }
+    let other = plan("a/k3s-upgrade", "v1.31.0+k3s1");
+    let (text, left) = run(&other);
+    assert_eq!((&text, left.len()), (&other, 2));
+    let is_expected = |why: &String| why.contains("only as v1.30.0-k3s1");
+    assert!(left.iter().all(is_expected), "{left:?}");
+}

@@ -1,5 +1,5 @@
 //! Finds the files that scripts, Dockerfiles, cloud-init, units and documents of clusters fetch and
-//! that the lock lacks, and looks up the packages that they install in the package sets of the lock.
+//! that the lock lacks, and looks up the packages that they install in its package sets.
 
 use super::machine::{MachineInstall, document_files, installs_in, is_of_machine};
 use super::{AuditFinding, FileFinding, urls};
@@ -9,9 +9,9 @@ use landfall_model::redact_urls;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Finds the files that `text`, the content of `file`, fetches if it sets up a machine or a cluster,
-/// except at the positions of `found`. Other URLs are considered links, unless they concern a locked
-/// file.
+/// Finds the files that `text`, the content of `file`, fetches if it sets up a machine or a
+/// cluster, except at the positions of `found`. Other URLs are considered links, unless they
+/// concern a locked file.
 pub(super) fn missing_fetches(
     file: &str,
     text: &str,

@@ -564,6 +564,9 @@ mod tests {
             found.len() == 1 && !found[0].coverage.is_missing(),
             "{found:?}"
         );
+        let plan = "apiVersion: upgrade.cattle.io/v1\nkind: Plan\n\
+                    spec: {upgrade: {image: x/y}, version: v1+k3s1}";
+        assert_eq!(missing("f.yaml", plan), ["x/y:v1-k3s1"]);
         let repository = "env: [{name: A_IMAGE_REPOSITORY, value: quay.io/x/y}]";
         assert_eq!(missing("f.yaml", repository), ["quay.io/x/y"]);
     }

@@ -89,8 +89,8 @@ fn of_helm(text: &str, inventory: &Inventory<'_>) -> Vec<ImageCandidate> {
     charts.collect()
 }
 
-/// The maximum number of images that the variables of one file give. Without it, a script with loops
-/// of a few kilobytes could name millions.
+/// The maximum number of images that the variables of one file give. Without it, a script with
+/// loops of a few kilobytes could name millions.
 const MAX_EXPANDED: usize = 1_000;
 
 /// The images that commands pull by names with variables, with each value that the file gives a
@@ -139,8 +139,8 @@ fn of_jenkins(text: &str) -> Vec<ImageCandidate> {
         .collect()
 }
 
-/// The chart of a `helm_release`, the image that a `docker_image` pulls, or the default of a variable
-/// that is named after an image. Other resources have arguments whose names end in `image`.
+/// The chart of a `helm_release`, the image that a `docker_image` pulls, or the default of a
+/// variable that is named after an image. Other resources have arguments whose names end in `image`.
 fn of_terraform(
     text: &str,
     resource: &TerraformResource<'_>,

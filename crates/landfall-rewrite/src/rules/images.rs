@@ -1,9 +1,10 @@
 //! Rules for values that are images: by the name of their key, in containers and their status, in
-//! environment variables and arguments, in lists of a node, and by the value itself.
+//! plans of upgrades, in environment variables and arguments, in lists of a node, and by the value
+//! itself.
 
-use crate::index::is_pinned;
+use crate::index::{ReferenceLookup, is_pinned, pin, replaced};
 use crate::inventory::Inventory;
-use crate::occurrence::ReferenceRole;
+use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::walk::{
     ImageCandidate, ImageClaim, MappingContext, NodeContext, NodeStep, ReferenceCollector, is_list,
     text_start,
@@ -233,6 +234,84 @@ pub(super) fn package_without_host<'s>(
     let why = "Crossplane adds its default registry to a package without a host; write the host";
     let start = text_start(package);
     collector.add_candidate(ImageCandidate::undecided(start, written.to_owned(), why));
+    vec![at]
+}
+
+/// The group of the plans of Rancher's system-upgrade-controller.
+const PLANS: &str = "upgrade.cattle.io/";
+
+/// The image without a tag in the `upgrade` or `prepare` of a plan: the position of its entry, its
+/// value, and the reference with the tag that the controller makes of the plan's `version`.
+fn plan_image<'s>(
+    collector: &ReferenceCollector<'_, 's>,
+    members: &MappingContext<'s>,
+) -> Option<(usize, &'s YamlScalar<'s>, String)> {
+    let around = &members.around;
+    let is_in_spec = collector.path.len() == 2 && around.above == Some("spec");
+    if !(is_in_spec && matches!(around.key, Some("upgrade" | "prepare"))) {
+        return None;
+    }
+    let Some(YamlNode::Mapping(root)) = &collector.document.root else {
+        return None;
+    };
+    let is_plan = text_of(&root.entries, "kind") == Some("Plan")
+        && text_of(&root.entries, "apiVersion").is_some_and(|version| version.starts_with(PLANS));
+    let Some(YamlNode::Mapping(spec)) = value_of(&root.entries, "spec").filter(|_| is_plan) else {
+        return None;
+    };
+    let version = text_of(&spec.entries, "version")?;
+    let (at, image) = text_entry(members.entries, "image")?;
+    let name = image.value.trim();
+    // a tag cannot contain the `+` of a version
+    let whole = format!("{name}:{}", version.trim().replace('+', "-"));
+    pin(name).is_empty().then_some((at, image, whole))
+}
+
+/// The images of plans, whose tag is the version of the plan.
+pub(super) fn plan_references<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    members: &MappingContext<'s>,
+    _taken: &[usize],
+) -> Vec<usize> {
+    let Some((at, image, whole)) = plan_image(collector, members) else {
+        return Vec::new();
+    };
+    let role = ReferenceRole::Repository;
+    let meaning = match collector.settings.index.lookup(&whole, role, false) {
+        ReferenceLookup::Unknown => return Vec::new(),
+        ReferenceLookup::Settled(item) => ReferenceMeaning::Settled(item),
+        ReferenceLookup::Left(why) => ReferenceMeaning::Left(why),
+        ReferenceLookup::Known(_) if collector.document.is_shared(image) => {
+            ReferenceMeaning::left("other values share it by an anchor")
+        }
+        ReferenceLookup::Known(replacement) => {
+            let new = replaced(&whole, &replacement);
+            let to = new[..new.len() - pin(&new).len()].to_owned();
+            let meaning = ReferenceMeaning::known(replacement.item, new);
+            let occurrence = Occurrence::new(image.span.start, &*whole, role, meaning);
+            match collector.add_in_parts(occurrence, vec![(image, to)]) {
+                Ok(()) => return vec![at],
+                Err(why) => ReferenceMeaning::left(why),
+            }
+        }
+    };
+    collector.add(&members.entries[at].value, &whole, role, meaning);
+    vec![at]
+}
+
+/// Like [`plan_references`], for candidates.
+pub(super) fn plan_candidates<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    _inventory: &Inventory<'_>,
+    members: &MappingContext<'s>,
+    _taken: &[usize],
+) -> Vec<usize> {
+    let Some((at, image, whole)) = plan_image(collector, members) else {
+        return Vec::new();
+    };
+    collector.path.push(NodeStep::Key("image"));
+    collector.add_claim(text_start(image), ImageClaim::new(&whole, true));
+    collector.path.pop();
     vec![at]
 }
 

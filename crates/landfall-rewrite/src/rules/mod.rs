@@ -25,6 +25,7 @@ pub(super) static RULES: ReferenceRules = ReferenceRules {
     is_secret: encoded::is_secret,
     keeps: not_references::keeps,
     references: &[
+        images::plan_references,
         prefix::kustomize_references,
         prefix::prefix_references,
         split::suffixed_references,
@@ -35,6 +36,7 @@ pub(super) static RULES: ReferenceRules = ReferenceRules {
         images::pod_status,
         images::node_images,
         images::package_without_host,
+        images::plan_candidates,
         prefix::kustomize_candidates,
         prefix::kubeadm_candidates,
         charts::chart_candidates,

@@ -251,9 +251,10 @@ fn incomplete(
     ))
 }
 
-/// The meaning of the reference at the byte `at`, whose tag or digest is a variable, with the values
-/// that the file gives its variables. If the lock has all of them at one destination, the repository
-/// `name` is changed, and the variable stays. `None` if a value is not known or has another meaning.
+/// The meaning of the reference at the byte `at`, whose tag or digest is a variable, with the
+/// values that the file gives its variables. If the lock has all of them at one destination, the
+/// repository `name` is changed, and the variable stays. `None` if a value is not known or has
+/// another meaning.
 fn with_variables(
     settings: &ScanSettings<'_>,
     text: &str,

@@ -195,8 +195,9 @@ impl ReferenceWord {
     }
 }
 
-/// The length of what rpm-ostree writes before the name of an image in a registry:
-/// `ostree-unverified-registry:`, `ostree-remote-registry:REMOTE:`, `ostree-image-signed:registry:`.
+/// The length of what rpm-ostree writes before the name of an image in a registry, such as
+/// `ostree-unverified-registry:`, `ostree-remote-registry:REMOTE:` or
+/// `ostree-image-signed:registry:`.
 fn ostree_prefix(word: &str) -> Option<usize> {
     let rest = word.strip_prefix("ostree-")?;
     let of_remote = || rest.strip_prefix("remote-registry:")?.split_once(':');

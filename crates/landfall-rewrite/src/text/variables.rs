@@ -206,8 +206,8 @@ impl<'t> ShellVariables<'t> {
     }
 
     /// Returns the references that `text` is with each combination of the values of its variables.
-    /// `None` if it has no variable, if a value is not known, or if `text` has a default for one: the
-    /// environment may replace it.
+    /// `None` if it has no variable, if a value is not known, or if `text` has a default for one:
+    /// the environment may replace it.
     pub(crate) fn references(&self, text: &str) -> Option<Vec<String>> {
         let mut braces = text.split("${").skip(1);
         let has_default = braces.any(|inner| {
