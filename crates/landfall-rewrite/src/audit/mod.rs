@@ -485,6 +485,7 @@ mod tests {
         for text in [
             "system_images: {etcd: 'x/y:1'}",
             "images: ['x/y:1']",
+            "image: ['x/y:1']",
             "literals: [RELATED_IMAGE_X=x/y:1, A=z:1]",
             "environment: [A_IMAGE=x/y:1]",
             "env: [{name: A_CONTAINER_IMAGE_AND_VERSION, value: 'x/y:1'}]",

@@ -350,14 +350,18 @@ fn patched_key<'s>(members: &MappingContext<'s>) -> Option<&'s str> {
     path.rsplit('/').next()
 }
 
-/// Claims references with a tag or digest below a key that is named after several images:
-/// `system_images: {etcd: rancher/etcd:v3}`, `images: [redis:7]`.
+/// Claims references with a tag or digest below a key that is named after several images, and in a
+/// list below one that is named after an image: `system_images: {etcd: rancher/etcd:v3}`,
+/// `images: [redis:7]`, `image: [redis:7]`.
 pub(super) fn claim_below_images<'t>(
     text: &'t str,
     around: &NodeContext<'_>,
     _inventory: &Inventory<'_>,
 ) -> Option<ImageClaim<'t>> {
-    around.above.filter(|above| is_list_name(above))?;
+    let is_in_list = around.key.is_none();
+    around
+        .above
+        .filter(|above| is_list_name(above) || (is_in_list && is_image_key(above)))?;
     is_pinned(text).then_some(ImageClaim::new(text, false))
 }
 
