@@ -2,6 +2,7 @@
 //! in it.
 
 use crate::index::ReferenceIndex;
+use crate::inputs::is_document;
 use crate::inventory::Inventory;
 use crate::occurrence::{self, Occurrence, SpanEdit};
 use crate::text::ShellVariables;
@@ -163,14 +164,23 @@ const TEXTS: [&str; 19] = [
     "dockerfile",
 ];
 
+/// Endings of templates. Before one of them, a name may have the ending of a document.
+const TEMPLATES: [&str; 3] = [".gotmpl", ".tmpl", ".tpl"];
+
 impl TextSyntax {
-    /// The syntax of the file at `path`, by its name.
+    /// The syntax of the file at `path`, by its name. A template of a document, such as
+    /// `values.yaml.gotmpl`, is a document if it can be read as one.
     pub fn of(path: &Path) -> TextSyntax {
         let name = path
             .file_name()
             .unwrap_or_default()
             .to_string_lossy()
             .to_ascii_lowercase();
+        let mut templates = TEMPLATES.iter();
+        let result = templates.find_map(|ending| name.strip_suffix(ending));
+        if result.is_some_and(|result| is_document(Path::new(result))) {
+            return TextSyntax::Document;
+        }
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
         let text = TEXTS.contains(&ending)
             || ["dockerfile", "containerfile", "makefile", ".env"]

@@ -518,6 +518,12 @@ mod tests {
         ] {
             assert_eq!(missing("f.yaml", text), ["x/y:1"], "{text}");
         }
+        for text in [
+            "web: {repository: x/y, tag: 1}\n",
+            "{{ if .x }}\nimage: x/y:1\n{{ end }}\n",
+        ] {
+            assert_eq!(missing("values.yaml.gotmpl", text), ["x/y:1"], "{text}");
+        }
         assert_eq!(
             missing("f.hcl", "x = \"docker-image://x/y:1\"\n"),
             ["x/y:1"]

@@ -140,7 +140,8 @@ fn of_jenkins(text: &str) -> Vec<ImageCandidate> {
 }
 
 /// The chart of a `helm_release`, the image that a `docker_image` pulls, or the default of a
-/// variable that is named after an image. Other resources have arguments whose names end in `image`.
+/// variable that is named after an image. Other resources have arguments whose names end in
+/// `image`.
 fn of_terraform(
     text: &str,
     resource: &TerraformResource<'_>,
