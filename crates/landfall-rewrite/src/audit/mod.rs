@@ -486,6 +486,8 @@ mod tests {
             "system_images: {etcd: 'x/y:1'}",
             "images: ['x/y:1']",
             "image: ['x/y:1']",
+            "imageK8S: x/y:1",
+            "{image_name: 'x/y:1', imagePullPolicy: IfNotPresent, imagePath: /x/y}",
             "literals: [RELATED_IMAGE_X=x/y:1, A=z:1]",
             "environment: [A_IMAGE=x/y:1]",
             "env: [{name: A_CONTAINER_IMAGE_AND_VERSION, value: 'x/y:1'}]",

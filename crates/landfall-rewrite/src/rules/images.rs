@@ -33,7 +33,11 @@ pub(super) fn claim_named_image<'t>(
     let in_container = around.is_of_container();
     let name = around.name()?;
     let is_switch = matches!(text, "true" | "false");
-    let is_image = is_image_name(name) || (is_list_name(name) && is_list(text));
+    // `imageK8S`, `image_name`: other values of such keys have no path and tag
+    let is_path = || name.to_ascii_lowercase().contains("image") && text.contains('/');
+    let is_image = is_image_name(name)
+        || (is_list_name(name) && is_list(text))
+        || (is_path() && is_pinned(text));
     (is_image && !is_switch).then_some(ImageClaim {
         written: text,
         sure: in_container,
