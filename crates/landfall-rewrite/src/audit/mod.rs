@@ -486,6 +486,7 @@ mod tests {
             "system_images: {etcd: 'x/y:1'}",
             "images: ['x/y:1']",
             "image: ['x/y:1']",
+            "spec: {images: [{name: 'x/y:1', platform: linux/amd64}, {name: other}]}",
             "imageK8S: x/y:1",
             "{image_name: 'x/y:1', imagePullPolicy: IfNotPresent, imagePath: /x/y}",
             "literals: [RELATED_IMAGE_X=x/y:1, A=z:1]",

@@ -369,6 +369,24 @@ pub(super) fn claim_below_images<'t>(
     is_pinned(text).then_some(ImageClaim::new(text, false))
 }
 
+/// Marks the `name` of an item in a list of images, if it has a tag or digest: Hauler's
+/// `images: [{name: redis:7}]`.
+pub(super) fn mark_listed_image(
+    members: &MappingContext<'_>,
+    value: &YamlNode<'_>,
+    child: &mut NodeContext<'_>,
+) {
+    let around = &members.around;
+    let is_listed = around.key.is_none() && around.above.is_some_and(is_list_name);
+    if !is_listed || child.key != Some("name") {
+        return;
+    }
+    let text = value.scalar().and_then(|scalar| scalar.text());
+    if text.is_some_and(is_pinned) {
+        child.read_as = Some("image");
+    }
+}
+
 /// The argument `--x-image=REF`.
 pub(super) fn claim_flag<'t>(
     text: &'t str,

@@ -52,6 +52,7 @@ pub(super) static RULES: ReferenceRules = ReferenceRules {
         images::mark_kubermatic_repository,
         images::mark_variable,
         images::mark_image_key,
+        images::mark_listed_image,
         pipelines::mark_job_image,
         encoded::mark_secret,
         encoded::mark_encoded,
