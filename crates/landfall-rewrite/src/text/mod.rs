@@ -454,11 +454,33 @@ const KINDS: [(&str, &str); 4] = [
     ("ImageContentSourcePolicy", MIRROR_SET),
 ];
 
-/// The documents of `text` in which nothing may be changed, with the reason.
+/// The parts of `text` in which nothing may be changed, with the reason: whole documents, and lines
+/// of registries.conf.
 pub(super) fn kept(text: &str) -> Vec<(Range<usize>, &'static str)> {
-    documents(text)
-        .filter_map(|(range, document)| Some((range, reason_to_keep(document)?)))
-        .collect()
+    let parts = documents(text).map(|(range, document)| match reason_to_keep(document) {
+        Some(why) => vec![(range, why)],
+        None => mirrored(document, range.start),
+    });
+    parts.flatten().collect()
+}
+
+/// The lines of a registries.conf that name a repository with mirrors. `document` begins at the
+/// byte `start`.
+fn mirrored(document: &str, start: usize) -> Vec<(Range<usize>, &'static str)> {
+    let mut found = Vec::new();
+    if !document.contains("[[registry]]") {
+        return found;
+    }
+    let mut end = start;
+    for line in document.split_inclusive('\n') {
+        let range = end..end + line.len();
+        end = range.end;
+        let key = line.split_once('=').map(|(key, _)| key.trim());
+        if let Some("prefix" | "location") = key {
+            found.push((range, MIRROR_SET));
+        }
+    }
+    found
 }
 
 fn reason_to_keep(document: &str) -> Option<&'static str> {

@@ -1,7 +1,7 @@
 //! The words of a text that are reported, and the time and memory that a scan takes.
 
 use super::{JoinedText, images};
-use crate::tests::{becomes, known};
+use crate::tests::{becomes, known, run_as};
 use crate::{RewriteOptions, TextSyntax, rewrite, scan};
 use landfall_model::document::growth::assert_linear;
 
@@ -54,6 +54,23 @@ fn images_after_labels_and_prefixes_of_rpm_ostree_are_changed() {
     }
     let others = "a: ostree-unverified-image:oci:/x/nginx:1.27 b:nginx:1.27";
     becomes(others, others);
+}
+
+/// With other names in registries.conf, pods that still name the upstream would not be redirected.
+#[test]
+fn repositories_with_mirrors_in_registries_conf_are_not_changed() {
+    let conf = "[[registry]]\nprefix = \"quay.io/a/b\"\nlocation = \"quay.io/a/b\"\n\
+                [[registry.mirror]]\nlocation = \"r:5/p/a/b\"\n";
+    let lines = conf.trim_end().replace('\n', "\n  ");
+    let unit = format!("contents: |\n  {lines}\n");
+    for (text, syntax) in [(conf, TextSyntax::Text), (&*unit, TextSyntax::Document)] {
+        let (new, left) = run_as(text, syntax);
+        assert_eq!(new, text);
+        let is_expected = |why: &String| why.contains("the source of a mirror");
+        assert!(left.len() == 2 && left.iter().all(is_expected), "{left:?}");
+    }
+    let other = run_as("location = \"quay.io/a/b\"\n", TextSyntax::Text);
+    assert_eq!(other, ("location = \"r:5/p/a/b\"\n".to_owned(), vec![]));
 }
 
 #[test]
