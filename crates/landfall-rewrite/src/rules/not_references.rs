@@ -89,13 +89,15 @@ fn reason_to_keep(key: &str, members: &MappingContext<'_>) -> Option<&'static st
             _,
         ) => Some(MIRROR_SET),
         ("source", _) if members.has_mirrors => Some(MIRROR_SET),
+        // containers-policy.json(5), and `ImagePolicy` of OpenShift
+        ("signedIdentity", _) => Some("it is the name in a signature"),
         _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::tests::{becomes, run_as};
+    use crate::tests::{becomes, run_as, stays};
     use crate::{TextSyntax, scan};
 
     #[test]
@@ -117,6 +119,19 @@ mod tests {
             assert_eq!(run_as(&lock, TextSyntax::Document), (lock.clone(), vec![]));
             let found = scan(&lock, TextSyntax::Document, &crate::tests::known()).found;
             assert_eq!(found, [], "{lock}");
+        }
+    }
+
+    #[test]
+    fn the_name_in_a_signature_is_not_changed() {
+        let policy = |identity: &str| {
+            format!("{{\"quay.io/x\": [{{\"type\": \"sigstoreSigned\", \"signedIdentity\": {identity}}}]}}\n")
+        };
+        for identity in [
+            "{\"type\": \"remapIdentity\", \"prefix\": \"r:5/p/a\", \"signedPrefix\": \"quay.io/a/b\"}",
+            "{\"type\": \"exactReference\", \"dockerReference\": \"quay.io/a/b:v1\"}",
+        ] {
+            stays(&policy(identity), "the name in a signature");
         }
     }
 
