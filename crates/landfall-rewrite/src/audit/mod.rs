@@ -502,6 +502,8 @@ mod tests {
         for (name, text) in [
             ("f.hcl", "config {\n  image = \"x/y:1\"\n}\n"),
             ("f.container", "[Container]\nImage=x/y:1\n"),
+            ("f.tf", "container { image = \"x/y:1\" }\n"),
+            ("f.sh", "kubectl run x --overrides='{\"image\":\"x/y:1\"}'\n"),
         ] {
             assert_eq!(missing(name, text), ["x/y:1"], "{text}");
         }

@@ -86,7 +86,11 @@ fn whole(
             let before = &text[..span.start];
             let is_candidate = settings.report_unknown && is_pinned(word);
             let command = is_candidate.then(|| image_after(before)).flatten();
-            let meaning = unknown(settings, word, role, command.is_some())?;
+            // `image = "a/b:1"` within a line; a variable in capitals may have any value
+            let is_named = is_candidate
+                && before.ends_with(['"', '\''])
+                && key.is_some_and(|key| key.ends_with("image") || key.ends_with("Image"));
+            let meaning = unknown(settings, word, role, command.is_some() || is_named)?;
             let is_certain = key.is_some_and(is_image_key)
                 || role == ReferenceRole::Container
                 || command == Some(CommandImage::OfFlag)
@@ -169,13 +173,13 @@ fn is_in_call(before: &str) -> bool {
             .is_some_and(|open| !near[open..].contains("}}"))
 }
 
-/// The meaning of a word that the index does not know. `is_of_command` says whether it is an image
-/// by the command in which it is.
+/// The meaning of a word that the index does not know. `is_named` says whether it is an image by the
+/// command in which it is, or by its key.
 fn unknown(
     settings: &ScanSettings<'_>,
     word: &str,
     role: ReferenceRole,
-    is_of_command: bool,
+    is_named: bool,
 ) -> Option<ReferenceMeaning> {
     let name = &word[..word.len() - pin(word).len()];
     if word.parse::<ImageRef>().is_err() && settings.index.tags(name, role).is_some() {
@@ -183,7 +187,7 @@ fn unknown(
     }
     let is_reference = match role {
         ReferenceRole::Container => word.parse::<ImageRef>().is_ok() && !is_id_or_version(word),
-        _ => is_of_command || looks_like_reference(word),
+        _ => is_named || looks_like_reference(word),
     };
     (settings.report_unknown && is_reference).then_some(ReferenceMeaning::Unknown)
 }
