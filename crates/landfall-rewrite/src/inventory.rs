@@ -38,7 +38,11 @@ pub struct Inventory<'a> {
     packages: Option<&'a [LockedPackageSet]>,
     /// Whether references are searched everywhere, or only where images and URLs are named.
     pub(crate) is_thorough: bool,
+    helm_repositories: OnceLock<HelmRepositories>,
 }
+
+/// The URLs of Flux's `HelmRepository` objects by their names; `None` for a name with several URLs.
+pub(crate) type HelmRepositories = BTreeMap<String, Option<String>>;
 
 impl<'a> Inventory<'a> {
     /// The items of `lock` on the day `today` (`YYYY-MM-DD`), with their destinations by `mapping`
@@ -81,6 +85,7 @@ impl<'a> Inventory<'a> {
             repositories: &lock.git,
             packages: None,
             is_thorough: true,
+            helm_repositories: OnceLock::new(),
         };
         let mut urls = Vec::new();
         for found in names(lock) {
@@ -110,6 +115,16 @@ impl<'a> Inventory<'a> {
             packages: Some(&lock.packages),
             ..self
         }
+    }
+
+    /// Sets the repositories of charts that the audited files define, unless they are set.
+    pub(crate) fn know_helm_repositories(&self, defined: impl FnOnce() -> HelmRepositories) {
+        self.helm_repositories.get_or_init(defined);
+    }
+
+    /// The URL of the repository of charts `name` that one of the audited files defines.
+    pub(crate) fn helm_repository(&self, name: &str) -> Option<&str> {
+        self.helm_repositories.get()?.get(name)?.as_deref()
     }
 
     /// Whether the lock has neither images nor URLs nor git repositories.

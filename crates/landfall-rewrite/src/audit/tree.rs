@@ -5,8 +5,9 @@ use super::template_defaults::fill_template_defaults;
 use super::urls::schema_findings;
 use super::{AuditFinding, FileFinding, audit, installs};
 use crate::chart::{ChartError, HelmChart};
-use crate::inputs::{InputContent, InputFile, RewriteError, inputs, read};
-use crate::inventory::{Inventory, LockCoverage};
+use crate::inputs::{InputContent, InputFile, RewriteError, inputs, is_document, read};
+use crate::inventory::{HelmRepositories, Inventory, LockCoverage};
+use crate::rules::add_helm_repositories;
 use landfall_model::{Failure, Limits};
 use serde::Serialize;
 use serde_yaml::Mapping;
@@ -78,6 +79,9 @@ fn discover_in(
     limits: &Limits,
     helm: Option<&HelmCommand>,
 ) -> AuditResult {
+    if !inputs.is_empty() {
+        inventory.know_helm_repositories(|| helm_repositories(inputs));
+    }
     let charts = charts(inputs);
     let chart_folders = ChartFolders::new(&charts);
     let folders = AuditedFolders::new(&charts);
@@ -139,8 +143,25 @@ fn discover_in(
     audited
 }
 
+/// The repositories of charts that the documents among `inputs` define for Flux.
+fn helm_repositories(inputs: &[InputFile]) -> HelmRepositories {
+    let mut found = HelmRepositories::new();
+    for input in inputs.iter().filter(|input| is_document(&input.path)) {
+        if let Ok(InputContent::Text(text, _)) = read(input) {
+            add_helm_repositories(&text, &mut found);
+        }
+    }
+    found
+}
+
 /// Audits `text`, the content of `file`.
 pub fn audit_text(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFinding> {
+    // a stream on stdin has no other files
+    inventory.know_helm_repositories(|| {
+        let mut found = HelmRepositories::new();
+        add_helm_repositories(text, &mut found);
+        found
+    });
     let mut findings = audit(Path::new(file), text, inventory);
     if Path::new(file).file_name() == Some(OsStr::new("values.schema.json")) {
         // a locked URL, or a similar one, was found already
@@ -351,7 +372,47 @@ fn is_read_with(charts: &ChartFolders<'_>, path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use landfall_item::lockfile::Lock;
     use landfall_model::document::growth::assert_linear;
+
+    #[test]
+    fn the_repository_of_a_release_of_flux_may_be_in_another_file() {
+        let release = "kind: HelmRelease\nspec:\n  chart:\n    spec:\n      chart: d\n      \
+                       version: 1.10.0\n      sourceRef: {kind: HelmRepository, name: c}\n";
+        let repository = |url: &str| {
+            format!("kind: HelmRepository\nmetadata: {{name: c}}\nspec: {{url: '{url}'}}\n")
+        };
+        let lock = Lock::parse("l", "version: 1\n").unwrap();
+        let missing = |found: &[FileFinding]| -> Vec<String> {
+            let missing = found.iter().filter(|one| one.finding.coverage.is_missing());
+            missing.map(|one| one.finding.reference.clone()).collect()
+        };
+        for (url, expected) in [
+            ("oci://quay.io/c", "quay.io/c/d:1.10.0"),
+            ("https://h.test/c", "h.test/c/d:1.10.0"),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("a.yaml"), release).unwrap();
+            std::fs::write(folder.path().join("b.yaml"), repository(url)).unwrap();
+            let paths = [folder.path().to_path_buf()];
+            let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+            let audited = audit_tree(&paths, &inventory, &Limits::default()).unwrap();
+            assert_eq!(missing(&audited.found), [expected]);
+            let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+            let stream = format!("{release}---\n{}", repository(url));
+            let found = audit_text("<stdin>", &stream, &inventory);
+            assert_eq!(missing(&found), [expected]);
+        }
+        // two repositories have this name
+        let stream = format!(
+            "{release}---\n{}---\n{}",
+            repository("oci://a.test/b"),
+            repository("oci://c.test/d")
+        );
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        let found = audit_text("<stdin>", &stream, &inventory);
+        assert_eq!((found.len(), missing(&found)), (1, vec![]));
+    }
 
     #[test]
     fn many_charts_are_listed_in_linear_time() {

@@ -3,10 +3,10 @@
 //! provider-helm.
 
 use crate::index::is_pinned;
-use crate::inventory::Inventory;
+use crate::inventory::{HelmRepositories, Inventory};
 use crate::text::OCI;
 use crate::walk::{ImageCandidate, MappingContext, NodeStep, ReferenceCollector, start_of};
-use crate::yaml::{YamlNode, YamlScalar, items_of, text_entry, text_of, value_of};
+use crate::yaml::{YamlNode, YamlScalar, documents, items_of, text_entry, text_of, value_of};
 use landfall_item::ChartName;
 use landfall_model::is_web_url;
 use std::collections::BTreeMap;
@@ -144,7 +144,7 @@ pub(super) fn chart_candidates<'s>(
     let entries = members.entries;
     let found = match NamedChart::of(members) {
         Some(named) => named.installed(),
-        None => referring_chart(members),
+        None => referring_chart(inventory, members),
     };
     let Some((chart, positions)) = found else {
         return Vec::new();
@@ -237,20 +237,63 @@ fn listed_chart<'s>(
     Some((start_of(&entries[at].value)?, chart))
 }
 
-/// The chart of Flux's `HelmRelease`, whose repository is another object.
-fn referring_chart<'s>(members: &MappingContext<'s>) -> Option<(InstalledChart<'s>, Vec<usize>)> {
+/// Adds the repositories of charts that the documents of `text` define for Flux.
+pub(crate) fn add_helm_repositories(text: &str, found: &mut HelmRepositories) {
+    const KIND: &str = "HelmRepository";
+    if !text.contains(KIND) {
+        return;
+    }
+    for document in documents(text).flatten() {
+        let Some(YamlNode::Mapping(root)) = &document.root else {
+            continue;
+        };
+        let text_in = |key: &str, name: &str| match value_of(&root.entries, key) {
+            Some(YamlNode::Mapping(inner)) => text_of(&inner.entries, name),
+            _ => None,
+        };
+        if text_of(&root.entries, "kind") == Some(KIND)
+            && let Some(name) = text_in("metadata", "name")
+            && let Some(url) = text_in("spec", "url")
+        {
+            let url = Some(url.trim().to_owned());
+            let known = found.entry(name.to_owned()).or_insert_with(|| url.clone());
+            if *known != url {
+                *known = None;
+            }
+        }
+    }
+}
+
+/// The chart of Flux's `HelmRelease`, whose repository is another object. Unless the lock has a
+/// chart of this name and version, the repository is that of the audited files.
+fn referring_chart<'s>(
+    inventory: &Inventory<'_>,
+    members: &MappingContext<'s>,
+) -> Option<(InstalledChart<'s>, Vec<usize>)> {
     let entries = members.entries;
     let (at, chart) = text_entry(entries, "chart")?;
-    let has_source = matches!(value_of(entries, "sourceRef"), Some(YamlNode::Mapping(_)));
-    if !has_source || text_of(entries, "url").is_some() {
+    let Some(YamlNode::Mapping(source)) = value_of(entries, "sourceRef") else {
+        return None;
+    };
+    if text_of(entries, "url").is_some() {
         return None;
     }
     let version = text_entry(entries, "version");
-    let chart = InstalledChart {
+    let mut chart = InstalledChart {
         repository: String::new(),
         chart: chart.value.trim(),
         version: version.map(|(_, version)| version.value.trim()),
     };
+    let is_locked = chart
+        .version
+        .is_some_and(|version| inventory.chart_named(chart.chart, version).is_some());
+    if !is_locked
+        && text_of(&source.entries, "kind") == Some("HelmRepository")
+        && let Some(name) = text_of(&source.entries, "name")
+        && let Some(url) = inventory.helm_repository(name)
+    {
+        url.clone_into(&mut chart.repository);
+    }
     let positions = std::iter::once(at).chain(version.map(|(at, _)| at));
     Some((chart, positions.collect()))
 }

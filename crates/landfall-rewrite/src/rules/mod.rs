@@ -17,7 +17,7 @@ pub(crate) use prefix::KUSTOMIZE_NAME;
 
 use crate::walk::ReferenceRules;
 
-pub(super) use self::charts::InstalledChart;
+pub(super) use self::charts::{InstalledChart, add_helm_repositories};
 
 /// Every rule. If several claim an entry of a mapping or a value, the first one gets it.
 pub(super) static RULES: ReferenceRules = ReferenceRules {

@@ -173,8 +173,8 @@ fn is_in_call(before: &str) -> bool {
             .is_some_and(|open| !near[open..].contains("}}"))
 }
 
-/// The meaning of a word that the index does not know. `is_named` says whether it is an image by the
-/// command in which it is, or by its key.
+/// The meaning of a word that the index does not know. `is_named` says whether it is an image by
+/// the command in which it is, or by its key.
 fn unknown(
     settings: &ScanSettings<'_>,
     word: &str,
