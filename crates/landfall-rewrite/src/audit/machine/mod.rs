@@ -2,12 +2,12 @@
 //! systemd units, cloud-init and Ignition, and files that documents of clusters name by their URLs.
 //! `discover` drafts a manifest from them; an audit looks up the packages in the lock.
 
+mod cluster;
 mod commands;
 
 use self::commands::{PlacedInstall, fetched, is_package, of_script};
 use super::{code_blocks, is_page};
 use crate::archive;
-use crate::git_source::GitSource;
 use crate::inputs::{InputContent, RewriteError, inputs, read};
 use crate::text::is_dockerfile;
 use crate::walk::start_of;
@@ -19,6 +19,7 @@ use landfall_model::document::{LineIndex, yaml};
 use serde_yaml::{Mapping, Value};
 use std::path::{Path, PathBuf};
 
+pub(super) use self::cluster::document_files;
 pub use self::commands::{MachineInstall, MachineInstalls};
 
 // Recognizes texts that set up a machine, and finds the files and packages that they install.
@@ -182,68 +183,6 @@ fn file_at(
 ) -> Option<PlacedInstall> {
     let install = fetched(document.text(node)?)?;
     Some(PlacedInstall::new(install, lines, start_of(node)?))
-}
-
-/// Lists of URLs of manifests: those of Talos and RKE.
-const URL_LISTS: [&str; 2] = ["extraManifests", "addons_include"];
-
-/// Lists of a kustomization. An item is a file or a folder, here or at a URL, or in git.
-const KUSTOMIZE_LISTS: [&str; 4] = ["resources", "bases", "components", "crds"];
-
-/// Modules of Ansible that download the `url` of their arguments.
-const DOWNLOADS: [&str; 2] = ["get_url", "ansible.builtin.get_url"];
-
-/// Words of documents that may name files, except kustomizations.
-const FILE_WORDS: [&str; 5] = [
-    "extraManifests",
-    "addons_include",
-    "get_url",
-    "cni:",
-    "helm.cattle.io/",
-];
-
-/// The files that `text`, a document in the file at `path`, names by their URLs: in kustomizations,
-/// configurations of Talos and RKE, tasks of Ansible, and as the chart of a `HelmChart` of k3s.
-pub(super) fn document_files(path: &Path, text: &str) -> Vec<PlacedInstall> {
-    let stem = path.file_stem().unwrap_or_default();
-    let is_kustomization = stem.eq_ignore_ascii_case("kustomization");
-    if !(is_kustomization || FILE_WORDS.iter().any(|word| text.contains(word))) {
-        return Vec::new();
-    }
-    let is_k3s = text.contains("helm.cattle.io/");
-    let lines = LineIndex::new(text);
-    let mut found = Vec::new();
-    for document in documents(text).flatten() {
-        let nodes = document.root.iter().flat_map(YamlNode::descendants);
-        let file = |node: &YamlNode<'_>| file_at(&document, node, &lines);
-        for YamlEntry { key, value } in nodes.flat_map(YamlNode::entries) {
-            let is_one_of = |names: &[&str]| names.iter().any(|name| key.is_text(name));
-            match value {
-                YamlNode::Sequence(list) if is_one_of(&URL_LISTS) => {
-                    found.extend(list.items.iter().filter_map(file));
-                }
-                YamlNode::Sequence(list) if is_kustomization && is_one_of(&KUSTOMIZE_LISTS) => {
-                    let items = list.items.iter().filter(|item| !is_git_source(item));
-                    found.extend(items.filter_map(file));
-                }
-                YamlNode::Mapping(arguments) if is_one_of(&DOWNLOADS) => {
-                    found.extend(value_of(&arguments.entries, "url").and_then(file));
-                }
-                // a custom network of Talos
-                YamlNode::Mapping(cni) if key.is_text("cni") => {
-                    found.extend(items_of(&cni.entries, "urls").iter().filter_map(file));
-                }
-                YamlNode::Scalar(_) if is_k3s && key.is_text("chart") => found.extend(file(value)),
-                _ => {}
-            }
-        }
-    }
-    found
-}
-
-fn is_git_source(node: &YamlNode<'_>) -> bool {
-    let text = node.scalar().and_then(|scalar| scalar.text());
-    text.is_some_and(|text| GitSource::parse(text.trim()).is_some())
 }
 
 /// The `uri` in the `source` of each of the `write_files`.
@@ -465,64 +404,6 @@ mod tests {
             let text = "files:\n".to_owned() + &files.collect::<String>();
             assert_eq!(of_text(&text).len(), count);
         });
-    }
-
-    #[test]
-    fn files_that_documents_name_by_their_urls_are_found() {
-        let talos = "cluster:\n  network:\n    cni:\n      name: custom\n      urls:\n      - https://h.test/c.yaml\n  \
-                     extraManifests: [\"https://h.test/a.yaml\"]\n  \
-                     inlineManifests: [{name: x, contents: 'https://h.test/no.yaml'}]\n";
-        let chart = |chart: &str| {
-            format!("apiVersion: helm.cattle.io/v1\nkind: HelmChart\nspec:\n  chart: {chart}\n")
-        };
-        let kustomization = "resources:\n- https://h.test/i.yaml\n- ./x\n- https://h.test/r.git//d?ref=v1\n\
-                             - https://github.com/o/r/releases/download/v1/j.yaml\n- https://github.com/o/r\n";
-        let tasks = "- get_url: {url: 'https://h.test/b.tgz', dest: /b}\n\
-                     - ansible.builtin.get_url:\n    url: \"https://h.test/{{ v }}.tgz\"\n";
-        for (name, text, expected) in [
-            (
-                "c.yaml",
-                talos.to_owned(),
-                &["6:9 https://h.test/c.yaml", "7:21 https://h.test/a.yaml"][..],
-            ),
-            (
-                "cluster.yml",
-                "addons_include:\n  - https://h.test/x.yaml\n".to_owned(),
-                &["2:5 https://h.test/x.yaml"],
-            ),
-            (
-                "c.yaml",
-                chart("https://h.test/c-1.0.0.tgz"),
-                &["4:10 https://h.test/c-1.0.0.tgz"],
-            ),
-            ("c.yaml", chart("oci://h.test/c"), &[]),
-            (
-                "x/kustomization.yaml",
-                kustomization.to_owned(),
-                &[
-                    "2:3 https://h.test/i.yaml",
-                    "5:3 https://github.com/o/r/releases/download/v1/j.yaml",
-                ],
-            ),
-            ("x/other.yaml", kustomization.to_owned(), &[]),
-            (
-                "tasks/main.yml",
-                tasks.to_owned(),
-                &[
-                    "1:19 https://h.test/b.tgz",
-                    "3:11 https://h.test/{{ v }}.tgz",
-                ],
-            ),
-        ] {
-            let found = document_files(Path::new(name), &text).into_iter();
-            let found = found.map(|one| match one.install {
-                MachineInstall::File(url) | MachineInstall::Unclear(url) => {
-                    format!("{}:{} {url}", one.line, one.column)
-                }
-                other => panic!("{other:?}"),
-            });
-            assert_eq!(found.collect::<Vec<String>>(), expected, "{name}");
-        }
     }
 
     #[test]
