@@ -576,6 +576,14 @@ mod tests {
             found.len() == 1 && !found[0].coverage.is_missing(),
             "{found:?}"
         );
+        for (build, is_missing) in [("", true), (", build: .", false), (", build: {}", false)] {
+            let text = format!("services: {{a: {{image: 'x/y:1'{build}}}}}\n");
+            let found = audit(Path::new("compose.yaml"), &text, &inventory);
+            assert!(
+                found.len() == 1 && found[0].coverage.is_missing() == is_missing,
+                "{text}: {found:?}"
+            );
+        }
         let plan = "apiVersion: upgrade.cattle.io/v1\nkind: Plan\n\
                     spec: {upgrade: {image: x/y}, version: v1+k3s1}";
         assert_eq!(missing("f.yaml", plan), ["x/y:v1-k3s1"]);

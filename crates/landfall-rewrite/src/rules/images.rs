@@ -137,6 +137,33 @@ fn is_container(key: Option<&str>, above: Option<&str>, in_container: bool) -> b
         || key.is_some_and(|key| SINGLE.contains(&key) && !in_container)
 }
 
+/// The image of a service of Compose that also builds it, unless the lock has it: the name is that
+/// of the result.
+pub(super) fn built_image<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    inventory: &Inventory<'_>,
+    members: &MappingContext<'s>,
+) -> Vec<usize> {
+    let is_service = members.around.above == Some("services");
+    if !is_service || value_of(members.entries, "build").is_none() {
+        return Vec::new();
+    }
+    let Some((at, image)) = text_entry(members.entries, "image") else {
+        return Vec::new();
+    };
+    let written = image.value.trim();
+    if inventory.has_image(written) {
+        return Vec::new();
+    }
+    collector.path.push(NodeStep::Key("image"));
+    collector.add_candidate(ImageCandidate {
+        why_not: Some("its service builds it, so it is not pulled".to_owned()),
+        ..ImageCandidate::certain(text_start(image), written.to_owned())
+    });
+    collector.path.pop();
+    vec![at]
+}
+
 /// Keys of lists in the status of a pod.
 const STATUSES: [&str; 3] = [
     "containerStatuses",
@@ -275,7 +302,6 @@ fn plan_image<'s>(
 pub(super) fn plan_references<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     members: &MappingContext<'s>,
-    _taken: &[usize],
 ) -> Vec<usize> {
     let Some((at, image, whole)) = plan_image(collector, members) else {
         return Vec::new();
@@ -308,7 +334,6 @@ pub(super) fn plan_candidates<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     _inventory: &Inventory<'_>,
     members: &MappingContext<'s>,
-    _taken: &[usize],
 ) -> Vec<usize> {
     let Some((at, image, whole)) = plan_image(collector, members) else {
         return Vec::new();

@@ -37,6 +37,7 @@ pub(super) static RULES: ReferenceRules = ReferenceRules {
         images::node_images,
         images::package_without_host,
         images::plan_candidates,
+        images::built_image,
         prefix::kustomize_candidates,
         prefix::kubeadm_candidates,
         charts::chart_candidates,

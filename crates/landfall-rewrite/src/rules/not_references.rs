@@ -125,7 +125,9 @@ mod tests {
     #[test]
     fn the_name_in_a_signature_is_not_changed() {
         let policy = |identity: &str| {
-            format!("{{\"quay.io/x\": [{{\"type\": \"sigstoreSigned\", \"signedIdentity\": {identity}}}]}}\n")
+            format!(
+                "{{\"quay.io/x\": [{{\"type\": \"sigstoreSigned\", \"signedIdentity\": {identity}}}]}}\n"
+            )
         };
         for identity in [
             "{\"type\": \"remapIdentity\", \"prefix\": \"r:5/p/a\", \"signedPrefix\": \"quay.io/a/b\"}",
