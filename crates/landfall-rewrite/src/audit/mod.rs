@@ -171,8 +171,8 @@ impl ImageCandidate {
             (None, Ok(reference)) => match inventory.decide(&reference, self.in_container) {
                 LockCoverage::Missing { .. } if !self.sure => LockCoverage::Undecided {
                     why: if reference.is_pinned() {
-                        "not in the lock; it is the value of a variable, so perhaps it is built \
-                         and not pulled"
+                        "not in the lock; a script names it, so perhaps it is built and not \
+                         pulled"
                     } else {
                         "it has neither a host nor a tag, so perhaps it is not an image"
                     }
@@ -503,7 +503,10 @@ mod tests {
             ("f.hcl", "config {\n  image = \"x/y:1\"\n}\n"),
             ("f.container", "[Container]\nImage=x/y:1\n"),
             ("f.tf", "container { image = \"x/y:1\" }\n"),
-            ("f.sh", "kubectl run x --overrides='{\"image\":\"x/y:1\"}'\n"),
+            (
+                "f.sh",
+                "kubectl run x --overrides='{\"image\":\"x/y:1\"}'\n",
+            ),
         ] {
             assert_eq!(missing(name, text), ["x/y:1"], "{text}");
         }
@@ -536,6 +539,7 @@ mod tests {
         assert_eq!(missing("Dockerfile", "ARG A=x/y:1\nFROM $A\n"), ["x/y:1"]);
         for (command, is_sure) in [
             ("docker pull x/y:1", false),
+            ("docker run --rm -v \"$PWD:/x\" x/y:1 sh", false),
             ("kubectl run a --image=x/y:1", true),
             ("kubectl run a --image x/y:1", true),
         ] {
@@ -553,7 +557,7 @@ mod tests {
             missing("f.sh", "V=1\nA_IMAGE=quay.io/x/y:$V\n"),
             ["quay.io/x/y:1"]
         );
-        let other = "docker pull x/y\ndocker run x/y:1\n";
+        let other = "docker pull x/y\ndocker run x/y\ndocker exec x/y:1\n";
         assert_eq!(audit(Path::new("f.sh"), other, &inventory), []);
         let id = "0".repeat(64);
         for id in [&*id, &format!("sha256:{id}"), "17.3.2", "20.10.7-ce"] {

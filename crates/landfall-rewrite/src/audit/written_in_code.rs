@@ -1,6 +1,6 @@
 //! Finds the images and charts of files that are code or that no reader of documents reads:
 //! pipelines of Jenkins, configurations of Terraform, the features of a development container,
-//! commands of helm, and pulls of images whose names have variables.
+//! commands of helm, and images that container engines pull or run.
 
 use super::git_coverage::is_terraform;
 use super::is_page;
@@ -8,11 +8,11 @@ use crate::index::is_pinned;
 use crate::inventory::Inventory;
 use crate::rules::InstalledChart;
 use crate::text::{
-    OCI, ShellVariables, TerraformResource, has_placeholder, helm_charts, pulled_images,
+    OCI, ShellVariables, TerraformResource, engine_images, has_placeholder, helm_charts,
     reference_at, resources,
 };
 use crate::walk::{HAS_PLACEHOLDER, ImageCandidate, ImageClaim};
-use landfall_model::Limits;
+use landfall_model::{Limits, has_host};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -31,7 +31,7 @@ pub(super) fn candidates(
     let mut found = Vec::new();
     if has_commands(name) {
         found.extend(of_helm(text, inventory));
-        found.extend(of_pulls(text));
+        found.extend(of_engines(text));
     }
     let name = name.file_name().unwrap_or_default().to_string_lossy();
     let name = name.to_ascii_lowercase();
@@ -93,12 +93,18 @@ fn of_helm(text: &str, inventory: &Inventory<'_>) -> Vec<ImageCandidate> {
 /// loops of a few kilobytes could name millions.
 const MAX_EXPANDED: usize = 1_000;
 
-/// The images that commands pull by names with variables, with each value that the file gives a
-/// variable. The script may build them as well.
-fn of_pulls(text: &str) -> Vec<ImageCandidate> {
-    let names = pulled_images(text).into_iter();
-    // a variable alone is the name of any image
-    let names = names.filter(|name| name.contains('$') && name.contains(['/', ':']));
+/// The images that container engines pull or run, with each value that the file gives a variable in
+/// their names. The script may build them as well. Names with a host are found as words of the text.
+fn of_engines(text: &str) -> Vec<ImageCandidate> {
+    let names = engine_images(text).into_iter();
+    let names = names.filter(|name| {
+        if name.contains('$') {
+            // a variable alone is the name of any image
+            name.contains(['/', ':'])
+        } else {
+            is_pinned(name) && !has_host(name)
+        }
+    });
     let names = names.map(|name| (name.as_ptr() as usize - text.as_ptr() as usize, name));
     let names: BTreeMap<usize, &str> = names.collect();
     if names.is_empty() {
@@ -108,7 +114,11 @@ fn of_pulls(text: &str) -> Vec<ImageCandidate> {
     let mut found = Vec::new();
     for (at, name) in names {
         let values = variables.expansions(name);
-        let Some(values) = values.filter(|all| found.len() + all.len() <= MAX_EXPANDED) else {
+        let is_bounded = |all: &Vec<String>| {
+            let expanded = found.len() + all.len();
+            all.len() == 1 || expanded <= MAX_EXPANDED
+        };
+        let Some(values) = values.filter(is_bounded) else {
             let written = reference_at(name, Limits::default().reference_bytes).to_owned();
             found.push(ImageCandidate {
                 why_not: Some("a part of this name is defined elsewhere".to_owned()),
@@ -327,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn pulls_of_names_with_variables_are_found_with_each_value() {
+    fn images_of_engines_are_found_with_each_value_of_their_variables() {
         let script = "#!/bin/sh\nV=1.2\nREG=h.test\ndocker pull quay.io/a/b:$V\n\
             for i in c d; do sudo docker pull -q $REG/x/$i:${V}; done\n\
             k3s ctr images pull e:$V\ncrictl pull \"$REG/f\"\ndocker pull $IMAGE\n\

@@ -1,5 +1,6 @@
 //! Finds the images of commands, which may have no host: the argument of a pull (`docker pull
-//! a/b:1`), and the value of a flag (`--image=a/b:1`, `--image a/b:1`).
+//! a/b:1`), what engines run (`docker run --rm a/b:1`), and the value of a flag (`--image=a/b:1`,
+//! `--image a/b:1`).
 
 use super::shell::commands;
 
@@ -80,28 +81,75 @@ fn is_pull(line: &str) -> bool {
     is_pull && !is_value
 }
 
-/// The argument of each pull of `text`. One of `k3s ctr images pull` is found twice.
-pub(crate) fn pulled_images(text: &str) -> Vec<&str> {
-    if !text.contains("pull") {
-        return Vec::new();
+/// Programs whose commands `run` and `create` have an image as their first argument.
+const RUNNERS: [&str; 4] = ["docker", "podman", "nerdctl", "ctr"];
+
+/// Long flags of `run` and `create` that have no value. All others have one.
+const SWITCHES: [&str; 20] = [
+    "detach",
+    "disable-content-trust",
+    "env-host",
+    "help",
+    "init",
+    "interactive",
+    "net-host",
+    "no-healthcheck",
+    "no-hosts",
+    "null-io",
+    "oom-kill-disable",
+    "privileged",
+    "publish-all",
+    "quiet",
+    "read-only",
+    "replace",
+    "rm",
+    "rmi",
+    "sig-proxy",
+    "tty",
+];
+
+/// Whether the next word is the value of `flag`, a flag of `run` or `create`.
+fn has_value(flag: &str) -> bool {
+    if let Some(name) = flag.strip_prefix("--") {
+        return !SWITCHES.contains(&name);
     }
-    let commands = TOOLS
-        .iter()
-        .flat_map(|tool| commands(text, tool, &FLAGS_WITH_VALUE));
-    let pulled = commands.filter_map(|command| {
-        let mut words = command
-            .positional
-            .into_iter()
-            .skip_while(|word| SUBCOMMANDS.contains(word));
-        words.next().filter(|word| *word == "pull")?;
-        words.next()
-    });
-    pulled.collect()
+    let letters = flag.trim_start_matches('-');
+    let is_switch = letters.bytes().all(|letter| b"dDiPqt".contains(&letter));
+    // the value may follow its letter: `-p5000:5000`
+    let is_attached = !letters.bytes().all(|letter| letter.is_ascii_alphabetic());
+    !(is_switch || is_attached)
+}
+
+/// The images that the commands of `text` pull or run, as they are written. One of `k3s ctr images
+/// pull` is found twice.
+pub(crate) fn engine_images(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for tool in TOOLS {
+        let commands = commands(text, tool, |flag| FLAGS_WITH_VALUE.contains(&flag));
+        found.extend(commands.into_iter().filter_map(|command| {
+            let mut words = command
+                .positional
+                .into_iter()
+                .skip_while(|word| SUBCOMMANDS.contains(word));
+            words.next().filter(|word| *word == "pull")?;
+            words.next()
+        }));
+    }
+    for runner in RUNNERS {
+        let commands = commands(text, runner, has_value).into_iter();
+        found.extend(commands.filter_map(|command| match command.positional[..] {
+            ["run" | "create", image, ..] | ["container", "run" | "create", image, ..] => {
+                Some(image)
+            }
+            _ => None,
+        }));
+    }
+    found
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CommandImage, image_after};
+    use super::{CommandImage, engine_images, image_after};
 
     #[test]
     fn the_argument_of_a_pull_and_the_value_of_a_flag_are_images() {
@@ -139,6 +187,28 @@ mod tests {
             "x--image=",
         ] {
             assert_eq!(image_after(before), None, "{before}");
+        }
+    }
+
+    #[test]
+    fn images_that_commands_run_follow_their_flags() {
+        for (command, expected) in [
+            ("docker run --rm -it a:1 sh -c b:2", "a:1"),
+            (
+                "sudo podman run -d --name x -p 80:80 -v \"$PWD:/x\" a/b:1",
+                "a/b:1",
+            ),
+            ("docker container create -p5000:5000 -e A=b:1 a:1", "a:1"),
+            (
+                "docker run \\\n  --network host \\\n  a/b:$V --flag",
+                "a/b:$V",
+            ),
+            ("- [docker, run, -d, \"--name\", reg, \"a:1\"]", "a:1"),
+            ("ctr -n k8s.io run --rm a:1 name", "a:1"),
+            ("docker --debug pull -q a:1 && nerdctl run b", "a:1 b"),
+            ("docker exec a:1; docker network create a:1; docker run", ""),
+        ] {
+            assert_eq!(engine_images(command).join(" "), expected, "{command}");
         }
     }
 }

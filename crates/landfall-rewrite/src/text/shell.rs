@@ -43,11 +43,11 @@ pub(crate) fn words(line: &str) -> Vec<&str> {
 }
 
 /// The arguments of each command of `text` that calls `program`, except in comments. A line that
-/// ends with `\` continues. Flags in `with_value` have the next word as value.
+/// ends with `\` continues. Flags that `has_value` accepts have the next word as value.
 pub(super) fn commands<'t>(
     text: &'t str,
     program: &str,
-    with_value: &[&str],
+    has_value: fn(&str) -> bool,
 ) -> Vec<Arguments<'t>> {
     let mut found = Vec::new();
     let mut command: Option<Vec<&str>> = None;
@@ -58,7 +58,7 @@ pub(super) fn commands<'t>(
         }
         let mut end = |command: &mut Option<Vec<&'t str>>| {
             let words = command.take();
-            found.extend(words.map(|words| Arguments::of(&words, with_value)));
+            found.extend(words.map(|words| Arguments::of(&words, has_value)));
         };
         for word in words(line) {
             let argument = word.trim_end_matches(';');
@@ -90,7 +90,7 @@ pub(super) struct Arguments<'t> {
 }
 
 impl<'t> Arguments<'t> {
-    fn of(words: &[&'t str], with_value: &[&str]) -> Arguments<'t> {
+    fn of(words: &[&'t str], has_value: fn(&str) -> bool) -> Arguments<'t> {
         let mut arguments = Arguments::default();
         let mut flag = None;
         for word in words {
@@ -100,7 +100,7 @@ impl<'t> Arguments<'t> {
                 arguments.positional.push(word);
             } else if let Some((flag, value)) = word.split_once('=') {
                 arguments.flags.insert(flag, value);
-            } else if with_value.contains(word) {
+            } else if has_value(word) {
                 flag = Some(*word);
             }
         }
@@ -165,7 +165,7 @@ pub(crate) fn helm_charts(text: &str) -> Vec<CommandChart<'_>> {
     if !text.contains("helm") {
         return Vec::new();
     }
-    let commands = commands(text, "helm", &HELM_FLAGS);
+    let commands = commands(text, "helm", |flag| HELM_FLAGS.contains(&flag));
     let added = commands
         .iter()
         .filter_map(|command| match command.positional[..] {
@@ -245,7 +245,7 @@ pub(crate) fn git_clones(text: &str) -> Vec<(&str, Option<&str>)> {
     if !text.contains("git") || !text.contains("clone") {
         return Vec::new();
     }
-    let commands = commands(text, "git", &GIT_FLAGS).into_iter();
+    let commands = commands(text, "git", |flag| GIT_FLAGS.contains(&flag)).into_iter();
     let clones = commands.filter_map(|command| match command.positional[..] {
         ["clone", url, ..] => Some((url, command.flag(&["-b", "--branch", "--revision"]))),
         _ => None,
