@@ -8,7 +8,7 @@ use super::{
     RejectedVersion, UpdateRun, VersionMove, WaitingVersion, added_items, failed, first_line,
 };
 use landfall_content::registry::RegistrySessions;
-use landfall_content::upstream::{expect_file, get_file};
+use landfall_content::upstream::{expect_file, get_current_file};
 use landfall_http::{BodyFailure, HttpError};
 use landfall_item::manifest::{
     FileOverrides, ListSource, LoadManifestError, TrustRootSource, UpdatableVersion, list_sources,
@@ -236,7 +236,7 @@ impl HttpTufRepository {
         let url = format!("{}/{path}", self.url);
         let most = usize::try_from(max_bytes).unwrap_or(usize::MAX);
         let file = async || {
-            let response = get_file(&self.sessions, &url, None).await?;
+            let response = get_current_file(&self.sessions, &url).await?;
             let bytes = expect_file(response, &url).await?.bytes(most).await;
             bytes.map_err(BodyFailure::<HttpError>::reading)
         };

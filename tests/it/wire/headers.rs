@@ -50,6 +50,25 @@ fn a_digest_in_quotes_is_read_like_any_other() {
     }
 }
 
+/// A proxy with a cache may otherwise answer with a list of packages that is days old. apt, dnf and
+/// git demand the same.
+#[test]
+fn caches_must_ask_the_server_for_what_is_locked() {
+    let rig = Rig::new();
+    let of_file = |ending: &str| {
+        let seen = rig.up.seen();
+        let gets = seen.iter().filter(|one| one.method == "GET");
+        let gets = gets.filter(|one| one.path.ends_with(ending));
+        gets.map(|one| one.is_revalidated).collect::<Vec<bool>>()
+    };
+    rig.set_faults([]);
+    rig.resolve("again");
+    assert_eq!(of_file("/tool.bin.sha256"), [true], "{}", rig.up.shown());
+    rig.set_faults([]);
+    rig.pull("again");
+    assert_eq!(of_file("/tool.bin"), [false], "{}", rig.up.shown());
+}
+
 #[test]
 fn challenges_in_odd_forms_are_answered() {
     let rig = Rig::new();

@@ -7,7 +7,7 @@ use landfall_http::{
 };
 use landfall_model::Failure;
 use reqwest::Method;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RANGE};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderName, RANGE};
 
 /// Requests a file, or a range of it, with the account for its host if there is one.
 ///
@@ -18,7 +18,21 @@ pub async fn get_file(
     url: &str,
     range: Option<String>,
 ) -> Result<HttpResponse, HttpError> {
-    send_plus_forms(sessions, Method::GET, url, range.as_deref()).await
+    let range = range.as_deref().map(|range| (RANGE, range));
+    send_plus_forms(sessions, Method::GET, url, range).await
+}
+
+/// Like [`get_file`], for a file whose content decides what is locked. A cache on the way, such as
+/// a proxy, must ask the server whether its copy is current, as apt, dnf and git demand.
+///
+/// # Errors
+/// If the request fails, or is denied and the account cannot be read.
+pub async fn get_current_file(
+    sessions: &RegistrySessions,
+    url: &str,
+) -> Result<HttpResponse, HttpError> {
+    let current = Some((CACHE_CONTROL, "max-age=0"));
+    send_plus_forms(sessions, Method::GET, url, current).await
 }
 
 /// Requests `url`. If the path has a `+`, that is sent as `%2B`, since S3 and some servers in front
@@ -28,22 +42,22 @@ async fn send_plus_forms(
     sessions: &RegistrySessions,
     method: Method,
     url: &str,
-    range: Option<&str>,
+    header: Option<(HeaderName, &str)>,
 ) -> Result<HttpResponse, HttpError> {
     let Some((host, mut forms)) = plus_forms(url) else {
-        return send_file_request(sessions, method, url, range).await;
+        return send_file_request(sessions, method, url, header).await;
     };
     let is_plain_first = sessions.takes_plain_plus(host);
     if is_plain_first {
         forms.reverse();
     }
-    let first = send_file_request(sessions, method.clone(), &forms[0], range).await?;
+    let first = send_file_request(sessions, method.clone(), &forms[0], header.clone()).await?;
     if !matches!(first.status.as_u16(), 403 | 404) {
         return Ok(first);
     }
     // the response holds a slot of the host, which the second request may need
     first.discard().await;
-    let second = send_file_request(sessions, method, &forms[1], range).await?;
+    let second = send_file_request(sessions, method, &forms[1], header).await?;
     if second.status.is_success() {
         sessions.set_plain_plus(host, !is_plain_first);
     }
@@ -55,7 +69,7 @@ async fn send_file_request(
     sessions: &RegistrySessions,
     method: Method,
     url: &str,
-    range: Option<&str>,
+    header: Option<(HeaderName, &str)>,
 ) -> Result<HttpResponse, HttpError> {
     let is_head = method == Method::HEAD;
     let (mut request, fault) = request(sessions, method, url).await?;
@@ -69,7 +83,10 @@ async fn send_file_request(
         };
         return sessions.transport().send(&request).await;
     }
-    let request = request.optional_header(RANGE, range);
+    let request = match header {
+        Some((name, value)) => request.header(name, value),
+        None => request,
+    };
     send_with_account(sessions, &request, fault.as_ref()).await
 }
 

@@ -23,7 +23,8 @@ use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
 pub use self::file::{
-    expect_file, expect_success, expect_whole_file, get_file, head_file, is_page, post_json,
+    expect_file, expect_success, expect_whole_file, get_current_file, get_file, head_file, is_page,
+    post_json,
 };
 pub use self::git_remote::{
     GitPush, GitReceiver, fetch_pack, git_error, list_refs, push_refs, pushed_refs,

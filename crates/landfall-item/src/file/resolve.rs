@@ -7,7 +7,9 @@ use crate::LocalPlace;
 use crate::resolver::{ResolveError, Resolver};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use landfall_content::upstream::{expect_file, expect_whole_file, get_file, head_file};
+use landfall_content::upstream::{
+    expect_file, expect_whole_file, get_current_file, get_file, head_file,
+};
 use landfall_content::{BlobRead, LocalForm};
 use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpResponse};
 use landfall_model::document::utf16_units;
@@ -251,7 +253,7 @@ async fn download_once(
     expected: Option<&Digest>,
 ) -> Result<(Digest, u64), BodyFailure<ResolveError>> {
     let local = |error: String| BodyFailure::Final(ResolveError::local(error));
-    let response = get_file(&resolver.sessions, url, None).await?;
+    let response = get_current_file(&resolver.sessions, url).await?;
     let response = expect_whole_file(response, url).await?;
     // With a checksum, a declared compression is accepted, since the bytes are verified. Some
     // servers declare a .tgz as a compressed encoding of its content, but send it unchanged.

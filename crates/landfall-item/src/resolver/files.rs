@@ -4,7 +4,7 @@ use super::resolve_error::ResolveError;
 use super::state::Resolver;
 use bytes::Bytes;
 use landfall_content::upstream::{
-    Upstreams, expect_success, expect_whole_file, get_file, is_page, post_json,
+    Upstreams, expect_success, expect_whole_file, get_current_file, is_page, post_json,
 };
 use landfall_content::{BlobRead, EntryPart, LocalSink, PartOrigin, Transfer};
 use landfall_http::{
@@ -36,7 +36,7 @@ impl Resolver {
         expected: Option<&Digest>,
     ) -> Result<Bytes, HttpError> {
         let read = async || {
-            let response = get_file(&self.sessions, url, None).await?;
+            let response = get_current_file(&self.sessions, url).await?;
             let response = expect_whole_file(response, url).await?;
             let compressed = response.compression_error("the file");
             // the request may have been redirected; the error names the URL that answered

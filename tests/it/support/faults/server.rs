@@ -27,6 +27,8 @@ pub struct Seen {
     /// The query parameter `digest`.
     pub digest: Option<String>,
     pub authorization: bool,
+    /// Whether caches must ask the server if their copy is current.
+    pub is_revalidated: bool,
     pub status: u16,
     /// Length of the response body.
     pub length: usize,
@@ -360,6 +362,7 @@ impl Faults {
             range: request.range(),
             digest: request.query("digest").map(str::to_owned),
             authorization: request.header("authorization").is_some(),
+            is_revalidated: request.header("cache-control").is_some(),
             status,
             length: if request.method == "HEAD" { 0 } else { length },
             sent: 0,
