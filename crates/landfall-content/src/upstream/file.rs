@@ -9,6 +9,10 @@ use landfall_model::Failure;
 use reqwest::Method;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderName, RANGE};
 
+/// Makes a cache on the way, such as a proxy, ask the server whether its copy is current, as apt,
+/// dnf and git demand for the lists of a repository.
+const CURRENT: (HeaderName, &str) = (CACHE_CONTROL, "max-age=0");
+
 /// Requests a file, or a range of it, with the account for its host if there is one.
 ///
 /// # Errors
@@ -22,8 +26,8 @@ pub async fn get_file(
     send_plus_forms(sessions, Method::GET, url, range).await
 }
 
-/// Like [`get_file`], for a file whose content decides what is locked. A cache on the way, such as
-/// a proxy, must ask the server whether its copy is current, as apt, dnf and git demand.
+/// Like [`get_file`], for a file whose content decides what is locked: no cache may answer with a
+/// copy that is not current.
 ///
 /// # Errors
 /// If the request fails, or is denied and the account cannot be read.
@@ -31,8 +35,7 @@ pub async fn get_current_file(
     sessions: &RegistrySessions,
     url: &str,
 ) -> Result<HttpResponse, HttpError> {
-    let current = Some((CACHE_CONTROL, "max-age=0"));
-    send_plus_forms(sessions, Method::GET, url, current).await
+    send_plus_forms(sessions, Method::GET, url, Some(CURRENT)).await
 }
 
 /// Requests `url`. If the path has a `+`, that is sent as `%2B`, since S3 and some servers in front
@@ -76,6 +79,9 @@ async fn send_file_request(
     if is_release_asset(url) {
         request = request.header(ACCEPT, "application/octet-stream");
     }
+    if let Some((name, value)) = header {
+        request = request.header(name, value);
+    }
     if is_head {
         let request = HttpRequest {
             retried: false,
@@ -83,10 +89,6 @@ async fn send_file_request(
         };
         return sessions.transport().send(&request).await;
     }
-    let request = match header {
-        Some((name, value)) => request.header(name, value),
-        None => request,
-    };
     send_with_account(sessions, &request, fault.as_ref()).await
 }
 
@@ -162,7 +164,7 @@ pub(super) async fn send_with_account(
 /// # Errors
 /// If the request fails.
 pub async fn head_file(sessions: &RegistrySessions, url: &str) -> Result<HttpResponse, HttpError> {
-    send_plus_forms(sessions, Method::HEAD, url, None).await
+    send_plus_forms(sessions, Method::HEAD, url, Some(CURRENT)).await
 }
 
 /// Returns the request with the account for its host. If the account cannot be read, returns the

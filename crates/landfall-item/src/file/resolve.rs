@@ -7,9 +7,7 @@ use crate::LocalPlace;
 use crate::resolver::{ResolveError, Resolver};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use landfall_content::upstream::{
-    expect_file, expect_whole_file, get_current_file, get_file, head_file,
-};
+use landfall_content::upstream::{expect_file, expect_whole_file, get_current_file, head_file};
 use landfall_content::{BlobRead, LocalForm};
 use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpResponse};
 use landfall_model::document::utf16_units;
@@ -221,7 +219,7 @@ pub(super) async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64
         Err(error) if error.is_transient() => {}
         Err(error) => return Err(error.into()),
     }
-    let full = expect_whole_file(get_file(sessions, url, None).await?, url).await?;
+    let full = expect_whole_file(get_current_file(sessions, url).await?, url).await?;
     Ok(reported_size(&full))
 }
 
