@@ -13,6 +13,9 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, Header
 /// dnf and git demand for the lists of a repository.
 const CURRENT: (HeaderName, &str) = (CACHE_CONTROL, "max-age=0");
 
+/// Makes caches on the way get a file from the server, whatever they have.
+const UNCACHED: (HeaderName, &str) = (CACHE_CONTROL, "no-cache");
+
 /// Requests a file, or a range of it, with the account for its host if there is one.
 ///
 /// # Errors
@@ -24,6 +27,20 @@ pub async fn get_file(
 ) -> Result<HttpResponse, HttpError> {
     let range = range.as_deref().map(|range| (RANGE, range));
     send_plus_forms(sessions, Method::GET, url, range).await
+}
+
+/// Like [`get_file`], but if a whole file is requested once more, no cache may answer: the first
+/// time, its bytes were wrong, or too few.
+pub(super) async fn get_content(
+    sessions: &RegistrySessions,
+    url: &str,
+    range: Option<String>,
+    is_repeated: bool,
+) -> Result<HttpResponse, HttpError> {
+    if is_repeated && range.is_none() {
+        return send_plus_forms(sessions, Method::GET, url, Some(UNCACHED)).await;
+    }
+    get_file(sessions, url, range).await
 }
 
 /// Like [`get_file`], for a file whose content decides what is locked: no cache may answer with a

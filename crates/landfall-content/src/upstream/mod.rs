@@ -5,6 +5,7 @@ mod file;
 mod git_remote;
 mod lfs_transfer;
 
+use self::file::get_content;
 use self::git_remote::FileFrom;
 use self::lfs_transfer::open_large_file;
 use crate::archives::ArchivedImages;
@@ -14,12 +15,13 @@ use crate::{
 };
 use futures_util::future::BoxFuture;
 use landfall_http::{ErrorKind, HttpError, HttpRequest, OnceMap, RequestPurpose, send_from_offset};
-use landfall_model::{Descriptor, Digest, JsonText};
+use landfall_model::{Descriptor, Digest, JsonText, locked};
 use reqwest::Method;
 use reqwest::header::RANGE;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::task::spawn_blocking;
 
 pub use self::file::{
@@ -43,6 +45,8 @@ pub struct Upstreams {
     /// The folder of the lock, to which the paths of local content are relative.
     folder: PathBuf,
     archived: ArchivedImages,
+    /// The URLs that files were requested from.
+    requested: Mutex<BTreeSet<String>>,
 }
 
 impl Upstreams {
@@ -54,6 +58,7 @@ impl Upstreams {
             git: OnceMap::default(),
             folder: ".".into(),
             archived: ArchivedImages::default(),
+            requested: Mutex::default(),
         }
     }
 
@@ -148,9 +153,11 @@ impl PartSource for Upstreams {
                     let (target, _) = self.sessions.file_url(url)?;
                     let size = part.descriptor.size;
                     let transport = self.sessions.transport();
+                    // wrong bytes may be those of a cache, which would send them again
+                    let is_repeated = !locked(&self.requested).insert(url.to_owned());
                     let (start, response) =
                         send_from_offset(transport, &target, offset, size, |range| {
-                            get_file(&self.sessions, url, range)
+                            get_content(&self.sessions, url, range, is_repeated)
                         })
                         .await?;
                     let response = expect_success(response).await?;
