@@ -2,9 +2,14 @@
 
 use crate::support::faults::Rig;
 use crate::support::{need, skip, test_name};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::PathBuf;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// A folder with a store, its lock, and an upstream registry.
 struct Outputs(Rig);
@@ -374,6 +379,33 @@ fn an_output_at_a_path_of_stdout_is_written_between_other_output() {
             format!("before\n{once}after\n{once}"),
             "{path}"
         );
+    }
+}
+
+/// Programs such as Node.js set pipes that they share with others so, and landfall must not fail
+/// when one is full.
+#[test]
+fn a_pipe_that_does_not_block_is_waited_for() {
+    let site = Outputs::new();
+    for args in ["completions bash", "pack --store stores/first -o -"] {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let flags = fcntl_getfl(&writer).unwrap();
+        fcntl_setfl(&writer, flags | OFlags::NONBLOCK).unwrap();
+        let program = env!("CARGO_BIN_EXE_landfall");
+        let mut command = site.0.place.clean(program);
+        command.args(args.split(' ')).stdout(writer);
+        command.stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        // it has the other copy of the writing end
+        drop(command);
+        // by then, the pipe is full
+        sleep(Duration::from_millis(500));
+        let mut printed = Vec::new();
+        reader.read_to_end(&mut printed).unwrap();
+        assert!(child.wait().unwrap().success(), "{args}");
+        let mut command = site.0.place.clean(program);
+        let whole = command.args(args.split(' ')).output().unwrap().stdout;
+        assert!(printed == whole, "{args}: {} bytes", printed.len());
     }
 }
 

@@ -6,7 +6,7 @@ use super::atomic_file::{
 };
 use landfall_model::document::output_descriptor;
 use landfall_model::report::count_of;
-use landfall_os::{copy_attributes, hard_links, too_many_links};
+use landfall_os::{Blocking, copy_attributes, hard_links, too_many_links};
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -133,11 +133,11 @@ fn link_target(path: &Path) -> io::Result<PathBuf> {
 pub fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
     match output_descriptor(path) {
         Some(1) => {
-            let mut stdout = io::stdout().lock();
+            let mut stdout = Blocking(io::stdout().lock());
             stdout.write_all(content)?;
             stdout.flush()
         }
-        Some(2) => io::stderr().lock().write_all(content),
+        Some(2) => Blocking(io::stderr().lock()).write_all(content),
         Some(_) => File::options().append(true).open(path)?.write_all(content),
         None if is_written_in_place(path) => fs::write(path, content),
         None if path.exists() => replace_file(path, |_| true, content).map(drop),

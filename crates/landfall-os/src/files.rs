@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fs::{File, FileType, Metadata, OpenOptions};
-use std::io::{Error, Result};
+use std::io::{Error, ErrorKind, Result, Write};
 use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
 
 #[cfg(unix)]
 use std::fs::TryLockError;
@@ -166,7 +168,7 @@ pub fn punch_hole(file: &File, at: u64, length: u64) -> Result<()> {
     #[cfg(not(target_os = "linux"))]
     {
         let _ = (file, at, length);
-        Err(std::io::ErrorKind::Unsupported.into())
+        Err(ErrorKind::Unsupported.into())
     }
 }
 
@@ -180,7 +182,7 @@ pub fn sync_folder(folder: &Path) -> Result<()> {
     #[cfg(unix)]
     return match File::open(folder)?.sync_all() {
         // `EINVAL`: the file system does not sync folders
-        Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => Ok(()),
+        Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(()),
         synced => synced,
     };
     #[cfg(windows)]
@@ -236,6 +238,32 @@ pub fn stdout_file() -> Result<File> {
     return std::os::windows::io::AsHandle::as_handle(&std::io::stdout())
         .try_clone_to_owned()
         .map(File::from);
+}
+
+/// A stream that waits where it would fail because its reader is slow. Another program may have set
+/// a pipe or a terminal to not block, for all programs that share it, as Node.js and ssh do.
+pub struct Blocking<W>(pub W);
+
+/// The pause before a stream that accepts no bytes is tried again.
+const FULL_PAUSE: Duration = Duration::from_millis(1);
+
+impl<W: Write> Write for Blocking<W> {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize> {
+        wait_while_full(|| self.0.write(bytes))
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        wait_while_full(|| self.0.flush())
+    }
+}
+
+fn wait_while_full<T>(mut write: impl FnMut() -> Result<T>) -> Result<T> {
+    loop {
+        match write() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => sleep(FULL_PAUSE),
+            written => return written,
+        }
+    }
 }
 
 /// Whether stdout, a terminal, shows colours: on Windows, older terminals do not.
@@ -449,7 +477,7 @@ mod tests {
         // `fsync` of a folder fails with `EINVAL` there, as on SMB shares of older kernels
         let proc = Path::new("/proc");
         let refused = File::open(proc).unwrap().sync_all().unwrap_err();
-        assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput);
+        assert_eq!(refused.kind(), ErrorKind::InvalidInput);
         sync_folder(proc).unwrap();
         assert!(sync_folder(&proc.join("none")).is_err());
     }

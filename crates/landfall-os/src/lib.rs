@@ -25,9 +25,9 @@ pub use attributes::{
     EXECUTABLE, copy_attributes, has_mode, mode_of, public_temporary_file, set_file_mode, set_mode,
 };
 pub use files::{
-    FileExt, FileStamp, allocated_bytes, check_writable, file_name, free_space, hard_links,
-    has_colours, is_at, is_pipe, is_socket, open_locked, punch_hole, stdout_file, sync_folder,
-    too_many_links, wait_locked, without_waiting,
+    Blocking, FileExt, FileStamp, allocated_bytes, check_writable, file_name, free_space,
+    hard_links, has_colours, is_at, is_pipe, is_socket, open_locked, punch_hole, stdout_file,
+    sync_folder, too_many_links, wait_locked, without_waiting,
 };
 pub use folders::{cache_folder, home_folder, scratch_folder};
 pub use names::{exact_path, path_fault, path_key};

@@ -14,6 +14,7 @@ use landfall_model::report::{
     AnnotationLevel, CiAnnotation, ErrorInfo, ItemStatus, ReportItem, RunReport, RunStatus,
     TransferSide, escape_lines, markdown_block,
 };
+use landfall_os::Blocking;
 use serde_json::Value;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -161,10 +162,10 @@ impl ResultPrinter {
             }
         }
         if let Some(line) = run.error_line() {
-            let _ = writeln!(std::io::stderr().lock(), "{line}");
+            let _ = writeln!(Blocking(std::io::stderr().lock()), "{line}");
         }
         let printed = run.printed(self.global.output);
-        let mut stdout = std::io::stdout().lock();
+        let mut stdout = Blocking(std::io::stdout().lock());
         let written = stdout
             .write_all(printed.as_bytes())
             .and_then(|()| stdout.flush());
@@ -232,7 +233,7 @@ fn is_report(text: &str) -> bool {
 
 fn complain(message: &str) {
     let _ = writeln!(
-        std::io::stderr().lock(),
+        Blocking(std::io::stderr().lock()),
         "landfall: {}",
         escape_lines(message)
     );

@@ -26,7 +26,7 @@ use landfall_content::{BlobRead, refuse_special};
 use landfall_model::report::Progress;
 use landfall_model::sign::Signer;
 use landfall_model::{Digest, Failure, Limits};
-use landfall_os::set_file_mode;
+use landfall_os::{Blocking, set_file_mode};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -163,11 +163,12 @@ pub fn write_packaged(
 pub fn write_to(
     plan: &PackPlan,
     blobs: &dyn BlobRead,
-    mut out: File,
+    out: File,
     options: PackOptions,
     signer: Option<&Signer>,
     progress: &dyn Progress,
 ) -> Result<PackedBundle, BundleError> {
+    let mut out = Blocking(out);
     let target = StreamTarget {
         name: Path::new("-"),
         out: &mut out,

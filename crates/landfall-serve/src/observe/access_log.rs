@@ -6,6 +6,7 @@ use http::{HeaderValue, Method, Request, StatusCode, Uri, Version};
 use jiff::Timestamp;
 use landfall_item::namespace;
 use landfall_model::locked;
+use landfall_os::Blocking;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write};
@@ -49,7 +50,7 @@ enum LogCommand {
 impl LogTarget {
     fn open(&self) -> io::Result<LogWriter> {
         Ok(match self {
-            LogTarget::Stderr => Box::new(io::stderr()),
+            LogTarget::Stderr => Box::new(Blocking(io::stderr())),
             LogTarget::File(path) => {
                 Box::new(File::options().create(true).append(true).open(path)?)
             }

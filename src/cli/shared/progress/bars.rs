@@ -5,6 +5,7 @@ use super::meter::PhaseMeter;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use landfall_model::report::{Progress, escape_lines, one_line};
 use landfall_model::{locked, redact_urls};
+use landfall_os::Blocking;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -162,7 +163,7 @@ impl Progress for PhaseProgress {
 pub(super) fn say(line: &str) {
     use std::io::Write as _;
     let _ = writeln!(
-        std::io::stderr().lock(),
+        Blocking(std::io::stderr().lock()),
         "{}",
         escape_lines(&redact_urls(line))
     );

@@ -18,6 +18,7 @@ use landfall_item::{ChartArchive, LockedImage, LockedItem};
 use landfall_model::document::{ArchiveBudget, unpack, yaml};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide, count_of};
 use landfall_model::{DestinationMap, Failure, Limits, Platform, TargetRegistry, human_size};
+use landfall_os::Blocking;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -228,10 +229,10 @@ impl ExportImages {
         let format = self.format.to_possible_value();
         let format = format.as_ref().map(PossibleValue::get_name);
         report.add(member(&archive, path, format));
-        if let Some(mut out) = out {
+        if let Some(out) = out {
             progress.begin("export", archive.images.len() as u64, archive.blob_bytes());
             let written = archive
-                .write(blobs, &mut out, progress)
+                .write(blobs, &mut Blocking(&out), progress)
                 .and_then(|()| sync(&out).map_err(CopyError::Write));
             archive
                 .images
