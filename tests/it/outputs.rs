@@ -4,7 +4,7 @@ use crate::support::faults::Rig;
 use crate::support::{need, skip, test_name};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -407,6 +407,19 @@ fn a_pipe_that_does_not_block_is_waited_for() {
         let whole = command.args(args.split(' ')).output().unwrap().stdout;
         assert!(printed == whole, "{args}: {} bytes", printed.len());
     }
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let flags = fcntl_getfl(&reader).unwrap();
+    fcntl_setfl(&reader, flags | OFlags::NONBLOCK).unwrap();
+    let mut command = site.0.place.clean(env!("CARGO_BIN_EXE_landfall"));
+    command.args(["discover", "-"]).stdin(reader);
+    let child = command.stdout(Stdio::piped()).spawn().unwrap();
+    // by then, landfall reads
+    sleep(Duration::from_millis(500));
+    writer.write_all(b"image: quay.io/a/b:1\n").unwrap();
+    drop(writer);
+    let printed = child.wait_with_output().unwrap().stdout;
+    let printed = String::from_utf8_lossy(&printed);
+    assert!(printed.contains("quay.io/a/b:1"), "{printed}");
 }
 
 #[test]

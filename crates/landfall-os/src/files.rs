@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fs::{File, FileType, Metadata, OpenOptions};
-use std::io::{Error, ErrorKind, Result, Write};
+use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
@@ -240,28 +240,35 @@ pub fn stdout_file() -> Result<File> {
         .map(File::from);
 }
 
-/// A stream that waits where it would fail because its reader is slow. Another program may have set
-/// a pipe or a terminal to not block, for all programs that share it, as Node.js and ssh do.
+/// A stream that waits where it would fail because its other end is slow. Another program may have
+/// set a pipe or a terminal to not block, for all programs that share it, as Node.js and ssh do.
 pub struct Blocking<W>(pub W);
 
-/// The pause before a stream that accepts no bytes is tried again.
-const FULL_PAUSE: Duration = Duration::from_millis(1);
+/// The pause before a stream whose other end is slow is tried again.
+const STREAM_PAUSE: Duration = Duration::from_millis(1);
 
-impl<W: Write> Write for Blocking<W> {
-    fn write(&mut self, bytes: &[u8]) -> Result<usize> {
-        wait_while_full(|| self.0.write(bytes))
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        wait_while_full(|| self.0.flush())
+impl<R: Read> Read for Blocking<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> Result<usize> {
+        waiting(|| self.0.read(bytes))
     }
 }
 
-fn wait_while_full<T>(mut write: impl FnMut() -> Result<T>) -> Result<T> {
+impl<W: Write> Write for Blocking<W> {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize> {
+        waiting(|| self.0.write(bytes))
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        waiting(|| self.0.flush())
+    }
+}
+
+/// Calls `act` until it does not fail with `WouldBlock`.
+fn waiting<T>(mut act: impl FnMut() -> Result<T>) -> Result<T> {
     loop {
-        match write() {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => sleep(FULL_PAUSE),
-            written => return written,
+        match act() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => sleep(STREAM_PAUSE),
+            done => return done,
         }
     }
 }

@@ -7,6 +7,7 @@ use landfall_item::manifest::{DraftEntry, DraftItem, DraftManifest, draft, platf
 use landfall_model::document::open_input;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, and_more, count_of, one_line};
 use landfall_model::{Failure, PlatformRequest, has_userinfo, redact_urls, today};
+use landfall_os::Blocking;
 use landfall_rewrite::audit::{
     FileFinding, HelmCommand, Inventory, LockCoverage, MachineInstall, MachineInstalls,
     NamedRepository, access_log_misses, audit_text, discover, machine_installs, node_platforms,
@@ -208,7 +209,7 @@ pub(crate) fn audit_access_log(
 /// Reads a text from stdin.
 pub(crate) fn read_stdin() -> Result<String, CliError> {
     let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().read_to_end(&mut bytes);
+    let read = Blocking(std::io::stdin().lock()).read_to_end(&mut bytes);
     read.map_err(|error| CliError::usage(format!("cannot read stdin: {error}")))?;
     let decoded = landfall_rewrite::decode(bytes);
     let (text, _) = decoded.map_err(|_| CliError::usage("stdin is not UTF-8 text"))?;

@@ -11,6 +11,7 @@ use landfall_item::manifest::{IMPORT_FORMATS, ImportSource, ImportedItems, manif
 use landfall_model::config::{TkgSite, read_tkg_site};
 use landfall_model::document::read_text_input;
 use landfall_model::report::{count_of, shell_word};
+use landfall_os::Blocking;
 use std::path::{Path, PathBuf};
 
 /// The format that is converted to a site, not to a manifest.
@@ -162,7 +163,7 @@ fn read(file: &Path) -> Result<ImportSource, CliError> {
         file.display().to_string()
     };
     let read = if is_stdin {
-        std::io::read_to_string(std::io::stdin())
+        std::io::read_to_string(Blocking(std::io::stdin()))
     } else {
         read_text_input(file)
     };

@@ -15,6 +15,7 @@ use landfall_item::lockfile::{Lock, collision};
 use landfall_model::config::IndexPolicy;
 use landfall_model::document::{TextEncoding, read_input};
 use landfall_model::{Digest, TargetRegistry, today};
+use landfall_os::Blocking;
 use landfall_rewrite as rewrite;
 use landfall_rewrite::audit::{Inventory, audit_inputs, audit_text};
 use landfall_rewrite::{
@@ -460,7 +461,7 @@ fn read(input: &InputFile, stdin: Option<&[u8]>) -> Result<InputContent, Rewrite
 
 fn read_stdin() -> Result<Vec<u8>, CliError> {
     let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().read_to_end(&mut bytes);
+    let read = Blocking(std::io::stdin().lock()).read_to_end(&mut bytes);
     read.map_err(|error| CliError::failed(format!("cannot read <stdin>: {error}")))?;
     Ok(bytes)
 }
