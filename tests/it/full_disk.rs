@@ -138,6 +138,33 @@ fn a_store_without_room_is_refused_before_the_first_byte() {
     assert_eq!(rig.up.seen().len(), requests_before, "{}", rig.up.shown());
 }
 
+/// A tmpfs without limit has no blocks, like many file systems in user space.
+#[test]
+fn a_file_system_that_does_not_say_its_free_space_is_written_to() {
+    if !need(&["unshare", "mount"]) {
+        return;
+    }
+    let rig = Rig::of(8);
+    rig.set_faults([]);
+    let script = format!(
+        "$LANDFALL pull --store small/store --plain-http {} --progress none; echo \"exit $?\"\n\
+         $LANDFALL pack --store small/store -o small/b.tar.zst --dry-run; echo \"dry $?\"\n\
+         $LANDFALL pack --store small/store -o small/b.tar.zst; echo \"packed $?\"",
+        rig.up.address
+    );
+    let Some(printed) = on_small_disk(&rig.place, 0, &script) else {
+        return;
+    };
+    for words in [
+        "exit 0\n",
+        "small has unknown space free\n",
+        "dry 0\n",
+        "packed 0\n",
+    ] {
+        assert!(printed.contains(words), "{words}: {printed}");
+    }
+}
+
 #[test]
 fn a_push_to_a_full_disk_gets_507_and_leaves_its_room_to_others() {
     if !need(&["unshare", "mount", "curl", "sha256sum"]) {

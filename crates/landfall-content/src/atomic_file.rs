@@ -208,8 +208,8 @@ pub struct DiskSpace {
     pub folder: PathBuf,
     /// The upper bound of the needed space, in bytes.
     pub needed: u64,
-    /// How many bytes this user can still write there.
-    pub free: u64,
+    /// How many bytes this user can still write there, if the file system says it.
+    pub free: Option<u64>,
 }
 
 impl DiskSpace {
@@ -231,9 +231,15 @@ impl DiskSpace {
         })
     }
 
-    /// Whether the free space suffices.
+    /// Whether the free space suffices, as far as it is known.
     pub fn is_enough(&self) -> bool {
-        self.needed <= self.free
+        self.free.is_none_or(|free| self.needed <= free)
+    }
+
+    /// The free space, for messages.
+    pub fn shown_free(&self) -> String {
+        self.free
+            .map_or_else(|| "unknown space".to_owned(), human_size)
     }
 }
 
@@ -244,7 +250,7 @@ impl fmt::Display for DiskSpace {
             "needs at most {} in {}, which has {} free",
             human_size(self.needed),
             self.folder.display(),
-            human_size(self.free)
+            self.shown_free()
         )
     }
 }
@@ -327,13 +333,9 @@ mod tests {
     fn a_missing_folder_has_the_free_space_of_its_file_system() {
         let dir = tempfile::tempdir().unwrap();
         let space = DiskSpace::measure(&dir.path().join("a/b"), 1).unwrap();
+        let of_parent = DiskSpace::measure(dir.path(), 1).unwrap().free.unwrap();
         // other processes write to the disk meanwhile
-        assert!(
-            space
-                .free
-                .abs_diff(DiskSpace::measure(dir.path(), 1).unwrap().free)
-                < 4 << 30
-        );
+        assert!(space.free.unwrap().abs_diff(of_parent) < 4 << 30);
         assert!(
             space.is_enough()
                 && !DiskSpace::measure(dir.path(), u64::MAX)

@@ -189,19 +189,25 @@ pub fn sync_folder(folder: &Path) -> Result<()> {
     return folder.metadata().map(drop);
 }
 
-/// Returns how many bytes this user can write to the file system of `path`, which must exist.
+/// Returns how many bytes this user can write to the file system of `path`, which must exist. `None`
+/// if the file system does not say, as some that are not on a disk (FUSE), and those without limit.
 ///
 /// # Errors
 /// If the file system cannot be queried.
-pub fn free_space(path: &Path) -> Result<u64> {
+pub fn free_space(path: &Path) -> Result<Option<u64>> {
     #[cfg(unix)]
     {
-        let stats = rustix::fs::statvfs(path)?;
+        let stats = match rustix::fs::statvfs(path) {
+            Err(rustix::io::Errno::NOSYS) => return Ok(None),
+            stats => stats?,
+        };
         // `f_bavail`, not `f_bfree`: the blocks reserved for root are not available to this user
-        Ok(stats.f_bavail.saturating_mul(stats.f_frsize))
+        let free = stats.f_bavail.saturating_mul(stats.f_frsize);
+        // a full disk has blocks
+        Ok((stats.f_blocks > 0).then_some(free))
     }
     #[cfg(windows)]
-    return fs4::available_space(path);
+    return fs4::available_space(path).map(Some);
 }
 
 /// Checks that this user may write to a file, or create files in a folder.

@@ -249,9 +249,11 @@ pub(crate) fn disk_space_for(folder: &Path, needed: u64) -> Result<DiskSpace, Cl
 /// Adds the space to the report of a dry run, and returns the line about it.
 pub(crate) fn report_disk_space(report: &mut VerbReport, room: &DiskSpace) -> String {
     report.add(ReportMember::NeededBytes(room.needed));
-    report.add(ReportMember::AvailableBytes(room.free));
+    if let Some(free) = room.free {
+        report.add(ReportMember::AvailableBytes(free));
+    }
     let needed = human_size(room.needed);
-    let free = human_size(room.free);
+    let free = room.shown_free();
     let enough = if room.is_enough() { "" } else { ": not enough" };
     let folder = room.folder.display();
     format!(

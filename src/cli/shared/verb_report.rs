@@ -202,7 +202,7 @@ pub(crate) enum ReportMember {
     /// The disk space that is needed at most (of pull, pack, push, mirror, export).
     #[serde(rename = "needed_bytes")]
     NeededBytes(u64),
-    /// The free disk space, in a dry run (of pull, pack, export).
+    /// The free disk space, in a dry run, if the file system says it (of pull, pack, export).
     #[serde(rename = "available_bytes")]
     AvailableBytes(u64),
     /// The registry and prefix to which content was delivered, or that was compared (of push,

@@ -211,8 +211,8 @@ pub(crate) fn room(needed: u64, out: &Path) -> Result<(), BundleError> {
         "{} has {} free ({} bytes), the bundle may need {} ({needed} bytes); make room or write \
          it elsewhere",
         room.folder.display(),
-        human_size(room.free),
-        room.free,
+        room.shown_free(),
+        room.free.unwrap_or_default(),
         human_size(needed)
     ))
     .on(TransferSide::Destination)

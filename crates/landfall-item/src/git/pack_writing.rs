@@ -179,7 +179,7 @@ fn check_space(store: &Path, needed: u64) -> io::Result<()> {
         "it has at least {}, and {} has {} free; free some space, or limit the history with depth",
         human_size(needed),
         store.display(),
-        human_size(space.free)
+        space.shown_free()
     );
     Err(io::Error::new(io::ErrorKind::StorageFull, why))
 }
