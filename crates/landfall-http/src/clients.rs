@@ -1,5 +1,6 @@
 //! The HTTP clients: one for each combination of TLS settings, proxy and address scope.
 
+use crate::ecdsa;
 use crate::error::{ErrorKind, HttpError, describe};
 use crate::private_targets::PublicOnly;
 use crate::proxy::{ProxyAccount, ProxyUrl};
@@ -141,7 +142,7 @@ impl TlsProfile {
     pub(super) fn config(&self, proxy: Option<&ProxyUrl>) -> Result<ClientConfig, TlsError> {
         // set explicitly: otherwise rustls uses the default provider of the process, which must
         // have been installed before
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = ecdsa::provider();
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(|error| TlsError {

@@ -5,7 +5,7 @@ use crate::clients::TlsProfile;
 use crate::connect;
 use crate::error::{ErrorKind, HttpError, TunnelError, describe, find, host_port};
 use crate::proxy::ProxyUrl;
-use crate::verifier::{DistrustCause, UntrustedCertificate};
+use crate::verifier::{DistrustCause, UntrustedCertificate, error_words};
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, PROXY_AUTHENTICATE};
 use rustls::{AlertDescription, CertificateError};
@@ -260,7 +260,9 @@ pub(super) fn certificate_error(
                 _ => untrusted.to_string(),
             }
         }
-        rustls::Error::InvalidCertificate(error) => format!("its certificate is refused: {error}"),
+        rustls::Error::InvalidCertificate(error) => {
+            format!("its certificate is refused: {}", error_words(error))
+        }
         // servers use different alerts for a missing or rejected client certificate
         rustls::Error::AlertReceived(
             alert @ (AlertDescription::CertificateRequired

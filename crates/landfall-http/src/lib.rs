@@ -54,6 +54,7 @@ mod body;
 mod clients;
 mod connect;
 mod content_coding;
+mod ecdsa;
 mod error;
 mod exchange;
 mod explain;

@@ -176,6 +176,40 @@ fn certificate_error(error: rustls::Error) -> CertificateError {
     }
 }
 
+/// Describes an error of a certificate without the identifiers of the library.
+pub(super) fn error_words(error: &CertificateError) -> String {
+    // object identifiers in DER: RSA and ECDSA with SHA-1 (RFC 8017, appendix C; RFC 3279, 2.2.3)
+    const WITH_SHA1: [&[u8]; 2] = [
+        &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 5],
+        &[0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 1],
+    ];
+    const SUPPORTED: &str = "supported are RSA keys from 2,048 bits and ECDSA on P-256, P-384 and \
+                             P-521, each with SHA-2, and Ed25519";
+    match error {
+        CertificateError::UnsupportedSignatureAlgorithmContext {
+            signature_algorithm_id: id,
+            ..
+        } if WITH_SHA1
+            .iter()
+            .any(|oid| id.windows(oid.len()).any(|part| part == *oid)) =>
+        {
+            "it, or an authority in its chain, is signed with SHA-1, which is not secure; have it \
+             issued again with SHA-256"
+                .to_owned()
+        }
+        CertificateError::UnsupportedSignatureAlgorithmContext { .. }
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => format!(
+            "it, or an authority in its chain, has a key or a signature of a kind that landfall \
+             cannot verify; {SUPPORTED}"
+        ),
+        CertificateError::BadSignature => {
+            format!("a signature is wrong, or of a kind that landfall cannot verify; {SUPPORTED}")
+        }
+        CertificateError::Other(OtherError(cause)) => cause.to_string(),
+        error => error.to_string(),
+    }
+}
+
 impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
@@ -247,11 +281,16 @@ impl ServerCertVerifier for CertificateVerifier {
                 let host = server_name.to_str();
                 DistrustCause::Other(if names.is_empty() {
                     format!("it names no host, and the request is for {host}")
+                } else if names.iter().any(|name| *name == *host) {
+                    format!(
+                        "it has {host} as a DNS name, not as an IP address: its `subjectAltName` \
+                         needs `IP:{host}`"
+                    )
                 } else {
                     format!("it is for {}, not for {host}", names.join(", "))
                 })
             }
-            (error, _) => DistrustCause::Other(error.to_string()),
+            (error, _) => DistrustCause::Other(error_words(&error)),
         };
         let refused = OtherError(Arc::new(UntrustedCertificate { cause, chain }));
         Err(rustls::Error::InvalidCertificate(CertificateError::Other(
@@ -485,6 +524,47 @@ mod tests {
         for end in 0..made.der().len() {
             assert_eq!(Certificate::read(&made.der()[..end]), None, "{end}");
         }
+    }
+
+    #[test]
+    fn errors_have_words_and_no_identifiers() {
+        let unsupported = |id: &[u8]| {
+            error_words(&CertificateError::UnsupportedSignatureAlgorithmContext {
+                signature_algorithm_id: id.to_vec(),
+                supported_algorithms: Vec::new(),
+            })
+        };
+        let sha1 = unsupported(&[6, 9, 42, 134, 72, 134, 247, 13, 1, 1, 5, 5, 0]);
+        assert!(sha1.contains("signed with SHA-1"), "{sha1}");
+        let pss = unsupported(&[6, 9, 42, 134, 72, 134, 247, 13, 1, 1, 10, 48, 0]);
+        let p521 = CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext {
+            signature_algorithm_id: vec![6, 8, 42, 134, 72, 206, 61, 4, 3, 2],
+            public_key_algorithm_id: vec![6, 5, 43, 129, 4, 0, 35],
+        };
+        for words in [pss, error_words(&p521)] {
+            assert!(
+                words.contains("cannot verify; supported are RSA"),
+                "{words}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_a_dns_name_is_explained() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::default();
+        let name = "172.20.0.2".try_into().unwrap();
+        params.subject_alt_names = vec![rcgen::SanType::DnsName(name)];
+        let made = params.self_signed(&key).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = CertificateVerifier::new(vec![made.der().clone()], provider);
+        let host = ServerName::try_from("172.20.0.2").unwrap();
+        let verified = verifier.verify_server_cert(made.der(), &[], &host, &[], UnixTime::now());
+        let error = format!("{:?}", verified.unwrap_err());
+        assert!(
+            error.contains("as a DNS name, not as an IP address"),
+            "{error}"
+        );
     }
 
     #[test]
