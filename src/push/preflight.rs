@@ -296,7 +296,8 @@ impl Preflight<'_> {
                     .iter()
                     .any(|missing| missing == project(self.repository(at)))
             {
-                problems.push(self.push_refusal(self.repository(at), error, vec![at]));
+                let repository = self.repository(at);
+                problems.push(push_refusal(session.host(), repository, error, vec![at]));
             }
         }
         problems
@@ -320,54 +321,15 @@ impl Preflight<'_> {
                 refused.push((repository, stops, error));
             }
         }
+        let host = self.uploader.session.host();
         let kind = refused[0].2.kind;
         if refused.len() == count && refused.iter().all(|(_, _, error)| error.kind == kind) {
-            return vec![self.push_refusal(tried, &refused[0].2, group.to_vec())];
+            return vec![push_refusal(host, tried, &refused[0].2, group.to_vec())];
         }
         let problem = |(repository, stops, error): (&str, Vec<usize>, HttpError)| {
-            self.push_refusal(repository, &error, stops)
+            push_refusal(host, repository, &error, stops)
         };
         refused.into_iter().map(problem).collect()
-    }
-
-    /// The problem of a repository for which the registry refused an upload or a look-up.
-    fn push_refusal(&self, repository: &str, error: &HttpError, stops: Vec<usize>) -> Problem {
-        let host = self.uploader.session.host();
-        let (kind, message) = match error.kind {
-            ErrorKind::NotFound if is_ecr(host) => (
-                ProblemKind::Repository,
-                format!(
-                    "{host} has no repository {repository}: {}",
-                    ecr_command(host, repository)
-                ),
-            ),
-            ErrorKind::NotFound => (
-                ProblemKind::Repository,
-                format!(
-                    "{host} has no repository {repository}, and does not create one by itself: \
-                     {error}"
-                ),
-            ),
-            _ if error.status == Some(405)
-                || error.has_code("UNSUPPORTED")
-                || names_read_only(&error.to_string()) =>
-            {
-                (
-                    ProblemKind::Rights,
-                    format!(
-                        "{host} accepts no uploads to {repository}, which is read-only, as a cache, a \
-                     proxy, a group of repositories, a locked repository or a registry in \
-                     maintenance: push to a repository that it hosts itself, or make it writable: \
-                     {error}"
-                    ),
-                )
-            }
-            _ => (
-                ProblemKind::Rights,
-                format!("this account cannot push to {repository}: {error}"),
-            ),
-        };
-        Problem::new(kind, format!("{host}/{repository}"), message, stops)
     }
 
     /// Repositories that refuse an index with missing children. To find out, one index of each
@@ -438,6 +400,54 @@ fn names_read_only(refusal: &str) -> bool {
         "group repositor",
     ];
     words.iter().any(|word| refusal.contains(word))
+}
+
+/// The problem of a repository for which the registry refused an upload or a look-up.
+fn push_refusal(host: &str, repository: &str, error: &HttpError, stops: Vec<usize>) -> Problem {
+    let (kind, message) = match error.kind {
+        ErrorKind::NotFound if is_ecr(host) => (
+            ProblemKind::Repository,
+            format!(
+                "{host} has no repository {repository}: {}",
+                ecr_command(host, repository)
+            ),
+        ),
+        // https://github.com/aws/containers-roadmap/issues/1970
+        ErrorKind::Network | ErrorKind::GivenUp if is_ecr(host) => (
+            ProblemKind::Repository,
+            format!(
+                "cannot upload to {repository}: {error}; {host} also closes the connection if it \
+                 has no such repository: {}",
+                ecr_command(host, repository)
+            ),
+        ),
+        ErrorKind::NotFound => (
+            ProblemKind::Repository,
+            format!(
+                "{host} has no repository {repository}, and does not create one by itself: \
+                 {error}"
+            ),
+        ),
+        _ if error.status == Some(405)
+            || error.has_code("UNSUPPORTED")
+            || names_read_only(&error.to_string()) =>
+        {
+            (
+                ProblemKind::Rights,
+                format!(
+                    "{host} accepts no uploads to {repository}, which is read-only, as a cache, a \
+                     proxy, a group of repositories, a locked repository or a registry in \
+                     maintenance: push to a repository that it hosts itself, or make it writable: \
+                     {error}"
+                ),
+            )
+        }
+        _ => (
+            ProblemKind::Rights,
+            format!("this account cannot push to {repository}: {error}"),
+        ),
+    };
+    Problem::new(kind, format!("{host}/{repository}"), message, stops)
 }
 
 // Problems that the preflight of a push finds.
@@ -606,5 +616,23 @@ impl<'a> Presence<'a> {
                 Ok(found.is_some())
             })
             .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_ecr_closes_may_mean_that_the_repository_is_absent() {
+        let closed = HttpError::new(ErrorKind::Network, "the connection was closed");
+        let problem = |host: &str| push_refusal(host, "team/app", &closed, Vec::new()).message;
+        let message = problem("1.dkr.ecr.eu-central-1.amazonaws.com");
+        assert!(
+            message.contains("the connection was closed")
+                && message.ends_with(&ecr_command("1.dkr.ecr.eu-central-1.x", "team/app")),
+            "{message}"
+        );
+        assert!(!problem("reg.test").contains("aws ecr"));
     }
 }
