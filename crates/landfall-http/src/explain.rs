@@ -3,11 +3,11 @@
 
 use crate::clients::TlsProfile;
 use crate::connect;
-use crate::error::{ErrorKind, HttpError, TunnelError, describe, find, host_port};
+use crate::error::{ErrorKind, HttpError, TunnelError, describe, find, host_port, redacted_url};
 use crate::proxy::ProxyUrl;
 use crate::verifier::{DistrustCause, UntrustedCertificate, error_words};
 use reqwest::StatusCode;
-use reqwest::header::{HeaderMap, PROXY_AUTHENTICATE};
+use reqwest::header::{HeaderMap, LOCATION, PROXY_AUTHENTICATE};
 use rustls::{AlertDescription, CertificateError};
 use url::Url;
 
@@ -113,7 +113,17 @@ pub(super) fn refusal(
             };
             format!("the proxy {name} cannot reach {target} ({code}){why}")
         }
-        _ => format!("the proxy {name} does not connect to {target} ({code})"),
+        _ => {
+            let page = headers.get(LOCATION).and_then(|page| page.to_str().ok());
+            let page = page.and_then(|page| Url::parse(page).ok());
+            let hint = page.map_or_else(String::new, |page| {
+                format!(
+                    ": it redirects to {}, perhaps a page to sign in or to confirm in a browser",
+                    redacted_url(&page)
+                )
+            });
+            format!("the proxy {name} does not connect to {target} ({code}){hint}")
+        }
     };
     HttpError::new(ErrorKind::Proxy(status.as_u16()), words).at(url)
 }
@@ -336,6 +346,13 @@ mod tests {
             denied.kind == ErrorKind::Proxy(403)
                 && denied.to_string().contains("refuses quay.io:80"),
             "{denied}"
+        );
+        let page = "https://p.test/coach?ticket=secret";
+        headers.insert(LOCATION, page.parse().unwrap());
+        let redirected = refusal(&url, &proxy, StatusCode::FOUND, &headers).to_string();
+        assert!(
+            redirected.contains("redirects to https://p.test/coach?…, perhaps"),
+            "{redirected}"
         );
         headers.insert(
             "x-squid-error",
