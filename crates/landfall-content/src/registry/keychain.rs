@@ -170,12 +170,7 @@ impl Keychain {
     pub async fn find(&self, host: &str, repository: &str) -> CredentialLookup {
         let host = hub_key(host);
         let full = format!("{host}/{repository}");
-        let covers = |key: &str| {
-            full == key
-                || full
-                    .strip_prefix(key)
-                    .is_some_and(|rest| rest.starts_with('/'))
-        };
+        let covers = |key: &str| covers(key, &full);
         let of_site = self
             .site
             .iter()
@@ -199,6 +194,27 @@ impl Keychain {
         }
         Ok(None)
     }
+}
+
+/// Whether the entry `key` is for `full`, a host with a repository. As for Kubernetes, a `*` in the
+/// host of the key stands for any text within a label.
+fn covers(key: &str, full: &str) -> bool {
+    let (key_host, key_path) = key.split_at(key.find('/').unwrap_or(key.len()));
+    let (host, path) = full.split_at(full.find('/').unwrap_or(full.len()));
+    let is_label = |(pattern, label): (&str, &str)| match pattern.split_once('*') {
+        Some((start, end)) => {
+            label.len() >= start.len() + end.len()
+                && label.starts_with(start)
+                && label.ends_with(end)
+        }
+        None => pattern == label,
+    };
+    let is_host = key_host.split('.').count() == host.split('.').count()
+        && key_host.split('.').zip(host.split('.')).all(is_label);
+    let is_below = path
+        .strip_prefix(key_path)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    is_host && is_below
 }
 
 #[cfg(test)]
@@ -254,6 +270,32 @@ mod tests {
         );
         assert_eq!(user(&keychain, "empty.test", "x").await, None);
         assert!(keychain.hosts().contains(&"quay.io".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_star_stands_for_text_within_a_label_of_the_host() {
+        let keychain = keychain(
+            r#"{"auths": {
+                "*.jfrog.test": {"username": "any", "password": "p"},
+                "a.jfrog.test": {"username": "a", "password": "p"},
+                "https://reg-*.test:5000/v2/": {"username": "port", "password": "p"},
+                "*.reg.test/team": {"username": "team", "password": "p"}
+            }}"#,
+        );
+        for (host, repository, expected) in [
+            ("b.jfrog.test", "x", Some("any:p")),
+            ("a.jfrog.test", "x", Some("a:p")),
+            ("jfrog.test", "x", None),
+            ("b.c.jfrog.test", "x", None),
+            ("b.jfrog.test:5000", "x", None),
+            ("reg-eu.test:5000", "x", Some("port:p")),
+            ("reg.test:5000", "x", None),
+            ("eu.reg.test", "team/x", Some("team:p")),
+            ("eu.reg.test", "teamwork/x", None),
+        ] {
+            let found = user(&keychain, host, repository).await;
+            assert_eq!(found.as_deref(), expected, "{host}/{repository}");
+        }
     }
 
     #[tokio::test]
