@@ -179,7 +179,7 @@ impl RegistrySession {
             return self.transport.send(&request).await;
         }
         let (mut account, mut turn) = self.auth.enter(scope).await;
-        let mut may_sign_in_unasked = true;
+        let mut may_sign_in_unasked = self.auth.is_anonymous();
         let mut challenges = 0;
         let mut denials = 0;
         let mut challenges_elsewhere = 0;
