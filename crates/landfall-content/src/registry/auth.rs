@@ -246,10 +246,13 @@ impl Auth {
         let scheme = match challenge {
             Ok(Challenge::Basic) => {
                 let secret = signer.account.as_ref().map(|account| &account.secret);
-                match secret.and_then(RegistrySecret::basic_header) {
-                    Some(header) if !self.is_denied_everywhere(&header).await => AuthScheme::Basic,
-                    _ => return false,
+                let Some(header) = secret.and_then(RegistrySecret::basic_header) else {
+                    return false;
+                };
+                if self.is_denied_everywhere(&header).await {
+                    return false;
                 }
+                AuthScheme::Basic
             }
             Ok(Challenge::Bearer { realm, service, .. }) => {
                 let Ok(realm) = realm_url(&url, &realm) else {
