@@ -243,31 +243,40 @@ impl Auth {
         if status != StatusCode::UNAUTHORIZED || url.origin() != self.base.origin() {
             return false;
         }
-        let scheme = match challenge {
+        let accepted = match challenge {
             Ok(Challenge::Basic) => {
-                let secret = signer.account.as_ref().map(|account| &account.secret);
-                let Some(header) = secret.and_then(RegistrySecret::basic_header) else {
+                let Some(account) = &signer.account else {
+                    return false;
+                };
+                let Some(header) = account.secret.basic_header() else {
                     return false;
                 };
                 if self.is_denied_everywhere(&header).await {
-                    return false;
+                    Err(self.deny_account(account, &signer.state, ""))
+                } else {
+                    Ok(AuthScheme::Basic)
                 }
-                AuthScheme::Basic
             }
             Ok(Challenge::Bearer { realm, service, .. }) => {
                 let Ok(realm) = realm_url(&url, &realm) else {
                     return false;
                 };
                 let token = self.token(scope, &realm, service.as_deref(), signer).await;
-                if token.is_err() {
-                    return false;
-                }
-                AuthScheme::Bearer { realm, service }
+                token.map(|_| AuthScheme::Bearer { realm, service })
             }
             Err(_) => return false,
         };
-        self.learn(scheme);
-        true
+        match accepted {
+            Ok(scheme) => {
+                self.learn(scheme);
+                true
+            }
+            Err(error) => {
+                let note = format!("{error}; continuing without an account");
+                self.transport.note_once(&note);
+                false
+            }
+        }
     }
 
     /// Returns the error for a request that was denied again. `sent` is its `Authorization` header,
