@@ -235,11 +235,18 @@ fn error_words(error: &DistributionError) -> String {
     shown(&words)
 }
 
-/// The message of a JSON document that is not of the distribution API: `message`, `error`,
-/// `error_description` or `detail`.
+/// The message of a JSON document that is not of the distribution API, such as that of the token
+/// service of Docker Hub (`details`).
 fn other_message(body: &[u8]) -> Option<String> {
     let document: Value = from_json(body).ok()?;
-    let keys = ["error_description", "message", "error", "detail", "title"];
+    let keys = [
+        "error_description",
+        "message",
+        "error",
+        "detail",
+        "details",
+        "title",
+    ];
     let mut texts = keys.iter().filter_map(|key| match document.get(key)? {
         Value::String(text) => Some(text.clone()),
         Value::Object(inner) => Some(inner.get("message")?.as_str()?.to_owned()),
@@ -537,6 +544,10 @@ mod tests {
             ),
             (r#"{"message":"project not found"}"#, ": project not found"),
             (r#"{"error":{"message":"no"}}"#, ": no"),
+            (
+                r#"{"details":"incorrect username or password"}"#,
+                ": incorrect username or password",
+            ),
             (r#"{"a":1}"#, ""),
             ("", ""),
             (

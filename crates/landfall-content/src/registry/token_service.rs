@@ -375,6 +375,8 @@ impl BearerToken {
         let token = [answer.token, answer.access_token]
             .into_iter()
             .flatten()
+            // a script that serves tokens may leave a line break, which no header can have
+            .map(|token| token.trim().to_owned())
             .find(|token| !token.is_empty())?;
         // renewed 30 seconds before it expires, or halfway if it lives for less than a minute
         let early = (lifetime / 2).min(30);
@@ -500,6 +502,7 @@ mod tests {
             header(r#"{"token":"t","access_token":"a"}"#).as_deref(),
             Some("Bearer t")
         );
+        assert_eq!(header(r#"{"token":" t\n"}"#).as_deref(), Some("Bearer t"));
         assert_eq!(header(r#"{"token":"","access_token":null}"#), None);
     }
 }
