@@ -673,4 +673,14 @@ fn health_and_metrics_need_no_login() {
         request("POST", &server.address, "/metrics", &[], b"").status,
         405
     );
+    // the default check of HAProxy
+    for (target, status) in [("/", 204), ("/healthz", 200), ("/readyz", 200)] {
+        let answer = request("OPTIONS", &server.address, target, &[], b"");
+        assert_eq!(answer.status, status, "{target}");
+    }
+    let answer = request("OPTIONS", &server.address, "/v2/a/tags/list", &[ANNA], b"");
+    assert_eq!(
+        (answer.status, answer.header("allow")),
+        (204, Some("GET, HEAD"))
+    );
 }

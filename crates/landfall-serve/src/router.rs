@@ -33,6 +33,9 @@ use std::sync::atomic::Ordering;
 /// root, so that `files` of a site can be the server's own URL.
 const FILE_FOLDERS: [&str; 3] = ["/files/", "/apt/", "/yum/"];
 
+/// The methods of everything that is only read.
+const READ_METHODS: &str = "GET, HEAD";
+
 /// The document about what clients asked for in vain.
 const MISSES: &str = "/misses.json";
 
@@ -227,6 +230,9 @@ async fn respond_api(
 ) -> Result<ServerResponse, RequestError> {
     let route = Route::parse(parts.uri.path())?;
     let allowed = allowed_methods(&route);
+    if parts.method == Method::OPTIONS {
+        return Ok(respond_options(allowed));
+    }
     if !allowed
         .split(", ")
         .any(|method| method == parts.method.as_str())
@@ -246,7 +252,7 @@ async fn respond_api(
     }
     let Some(store) = state.writable.clone() else {
         let message = "this server is read-only; start it with --writable DIR to push to it";
-        return Err(RequestError::method_not_allowed(message).with_header(ALLOW, "GET, HEAD"));
+        return Err(RequestError::method_not_allowed(message).with_header(ALLOW, READ_METHODS));
     };
     // in its own task, which finishes even if the client disconnects
     let task = tokio::spawn(async move {
@@ -302,7 +308,7 @@ async fn respond_read(
 /// The methods of a route, as `Allow` lists them.
 fn allowed_methods(route: &Route) -> &'static str {
     match route {
-        Route::Version | Route::Catalog | Route::Tags(_) | Route::Referrers(..) => "GET, HEAD",
+        Route::Version | Route::Catalog | Route::Tags(_) | Route::Referrers(..) => READ_METHODS,
         Route::Blob(..) => "GET, HEAD, DELETE",
         Route::Manifest(..) => "GET, HEAD, PUT, DELETE",
         Route::Uploads(_) => "POST",
@@ -326,7 +332,7 @@ pub(crate) async fn respond_about_server<T>(
     state: &Arc<ServerState>,
     request: &Request<T>,
 ) -> ServerResponse {
-    if !is_read(request.method()) {
+    if !is_read(request.method()) && *request.method() != Method::OPTIONS {
         return read_only().into_text();
     }
     let plain = "text/plain; charset=utf-8";
@@ -351,7 +357,16 @@ pub(crate) async fn respond_about_server<T>(
 
 fn read_only() -> RequestError {
     RequestError::method_not_allowed("only GET and HEAD are supported here")
-        .with_header(ALLOW, "GET, HEAD")
+        .with_header(ALLOW, READ_METHODS)
+}
+
+/// Answers OPTIONS, by which `HAProxy` checks its servers unless another method is configured: it
+/// counts a server that answers 405 as down.
+fn respond_options(methods: &str) -> ServerResponse {
+    let mut response = ServerResponse::new(Body::default());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    set_header(&mut response, ALLOW, methods);
+    response
 }
 
 /// Fails with the reason why no more requests should be sent to this server.
@@ -382,6 +397,9 @@ async fn respond_plain(
     parts: Parts,
     hosts: &RequestHosts,
 ) -> Result<ServerResponse, RequestError> {
+    if parts.method == Method::OPTIONS {
+        return Ok(respond_options(READ_METHODS));
+    }
     if !is_read(&parts.method) {
         return Err(read_only());
     }
