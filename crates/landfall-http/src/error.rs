@@ -6,6 +6,7 @@ use hyper_util::client::legacy::connect::proxy::Tunnel;
 use landfall_model::report::one_line;
 use landfall_model::{Failure, TransferSide};
 use reqwest::StatusCode;
+use rustls::AlertDescription;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
@@ -327,7 +328,16 @@ fn describe_tls(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidMessage(_) => "the answer is not TLS".into(),
         rustls::Error::AlertReceived(alert) => {
-            format!("the server refuses the TLS handshake ({alert:?})")
+            let hint = match alert {
+                AlertDescription::HandshakeFailure
+                | AlertDescription::InsufficientSecurity
+                | AlertDescription::ProtocolVersion => {
+                    ": it may support only old versions or ciphers; landfall needs TLS 1.3, or \
+                     TLS 1.2 with ECDHE and AES-GCM or ChaCha20"
+                }
+                _ => "",
+            };
+            format!("the server refuses the TLS handshake ({alert:?}){hint}")
         }
         rustls::Error::PeerIncompatible(_) => {
             "the server supports no TLS version or cipher that landfall accepts".into()
@@ -380,6 +390,18 @@ pub(super) fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refused_handshake_says_which_versions_and_ciphers_are_needed() {
+        let words = |alert| describe_tls(&rustls::Error::AlertReceived(alert));
+        for alert in [
+            AlertDescription::HandshakeFailure,
+            AlertDescription::ProtocolVersion,
+        ] {
+            assert!(words(alert).contains("landfall needs TLS 1.3, or TLS 1.2 with ECDHE"));
+        }
+        assert!(!words(AlertDescription::UnrecognisedName).contains("needs"));
+    }
 
     #[test]
     fn the_text_of_a_server_stays_on_one_line() {
