@@ -280,6 +280,33 @@ fn a_lock_of_another_user_is_replaced_and_loses_its_owner() {
     assert_eq!(format!("{:o}", site.mode("landfall.lock")), "604");
 }
 
+/// As on a USB stick that is mounted for everybody: all its files have the same mode.
+#[test]
+fn a_lock_is_replaced_where_modes_cannot_be_changed() {
+    if !need(&["strace"]) {
+        return;
+    }
+    let site = Outputs::new();
+    let manifest = site.0.place.read("m.yaml");
+    let endpoint = "endpoints: [{host: added.example.com, port: 443, why: a test}]\n";
+    fs::write(site.path("m.yaml"), manifest + endpoint).unwrap();
+    let locking = |name: &str| {
+        let refused = "strace -f -o trace -e trace=fchmod -e inject=fchmod:error=EPERM";
+        site.sh(&format!(
+            "{refused} $LANDFALL lock -f m.yaml --store stores/first --plain-http $UP --lock {name} \
+             >&2 || test $? = 1"
+        ));
+        site.0.place.read(name).contains("added.example.com")
+    };
+    fs::copy(site.path("landfall.lock"), site.path("private.lock")).unwrap();
+    fs::set_permissions(site.path("private.lock"), fs::Permissions::from_mode(0o600)).unwrap();
+    // here, a new file has this mode until it is changed
+    assert!(locking("private.lock"));
+    // others could not read the new file
+    assert!(!locking("landfall.lock"));
+    assert!(site.0.place.read("trace").contains("EPERM"));
+}
+
 /// In shared folders of some hypervisors, for example.
 #[test]
 fn a_lock_is_created_on_a_file_system_without_hard_links() {

@@ -146,7 +146,11 @@ pub fn copy_attributes(from: &File, to: &File, keeps_owner: bool) -> Result<Vec<
         }
     }
     // after the owner, because a change of owner clears the set-user-ID and set-group-ID bits
-    to.set_permissions(Permissions::from_mode(mode))?;
+    let set = to.set_permissions(Permissions::from_mode(mode));
+    // a file system whose files have no modes of their own may refuse every change
+    if mode_of(&to.metadata()?) != mode & 0o7777 {
+        set?;
+    }
     Ok(lost)
 }
 
