@@ -307,6 +307,24 @@ fn a_lock_is_replaced_where_modes_cannot_be_changed() {
     assert!(site.0.place.read("trace").contains("EPERM"));
 }
 
+/// Mountpoint for Amazon S3 renames no files.
+#[test]
+fn a_bundle_on_a_file_system_that_cannot_rename_fails_with_another_way() {
+    if !need(&["strace"]) {
+        return;
+    }
+    let site = Outputs::new();
+    let refused = "strace -f -o trace -e 'trace=?rename,renameat,renameat2' \
+                   -e 'inject=?rename,renameat,renameat2:error=ENOSYS'";
+    let printed = site.sh(&format!(
+        "{refused} $LANDFALL pack --store stores/first -o B 2>&1 || test $? = 1"
+    ));
+    for part in ["cannot write B: Function not implemented", "`-o -`"] {
+        assert!(printed.contains(part), "{printed}");
+    }
+    assert!(!site.path("B").exists());
+}
+
 /// In shared folders of some hypervisors, for example.
 #[test]
 fn a_lock_is_created_on_a_file_system_without_hard_links() {

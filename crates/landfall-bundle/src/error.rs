@@ -77,15 +77,21 @@ impl BundleError {
     /// Returns a function that turns an I/O error into a failure to write `path`.
     pub(crate) fn write(path: &Path) -> impl Fn(io::Error) -> BundleError + Copy {
         move |error| {
-            let is_too_large = error.kind() == io::ErrorKind::FileTooLarge;
-            let failure = Failure::write(path, error);
-            if is_too_large {
-                failure.with_help(
+            let help = match error.kind() {
+                io::ErrorKind::FileTooLarge => Some(
                     "the file system allows no larger file (FAT32: 4 GiB); `landfall pack \
                      --volume-size fat32` splits a bundle",
-                )
-            } else {
-                failure
+                ),
+                io::ErrorKind::Unsupported => Some(
+                    "the file system may not rename files, such as a mounted bucket; `landfall \
+                     pack` writes to stdout with `-o -`, to a bucket with `-o s3://BUCKET/NAME`",
+                ),
+                _ => None,
+            };
+            let failure = Failure::write(path, error);
+            match help {
+                Some(help) => failure.with_help(help),
+                None => failure,
             }
             .into()
         }
