@@ -95,7 +95,8 @@ impl RegistrySession {
                 Ok(ListResponse::Other(response))
                     if response.status == StatusCode::INTERNAL_SERVER_ERROR =>
                 {
-                    return self.note_failing_lists(*response, &scope, repository).await;
+                    self.note_failing_lists(*response, &scope, repository).await;
+                    return Ok(TagList::Refused);
                 }
                 Ok(ListResponse::Other(response)) => {
                     response.discard().await;
@@ -168,22 +169,19 @@ impl RegistrySession {
         response: HttpResponse,
         scope: &TokenScope,
         repository: &str,
-    ) -> Result<TagList, HttpError> {
+    ) {
         let what = || format!("the tags of {}/{repository}", self.host());
         let Err(error) = self.expect(response, scope, what, |_| false).await else {
-            return Ok(TagList::Refused);
+            return;
         };
-        // a list of another repository succeeded, so this failure concerns this repository alone
-        if self.lists_tags.get().is_some_and(Result::is_ok) {
-            return Ok(TagList::Refused);
-        }
+        // if a list of another repository succeeded, which sets it too, this failure concerns this
+        // repository alone
         if self.lists_tags.set(Err(error.clone())).is_ok() {
             self.transport.note_once(&format!(
                 "note: {} lists no tags: {error}; no more lists are requested from it in this run",
                 self.host()
             ));
         }
-        Ok(TagList::Refused)
     }
 
     /// Why the registry lists no tags, if its lists failed in this run.

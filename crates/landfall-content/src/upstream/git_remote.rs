@@ -49,39 +49,22 @@ pub async fn list_refs(
     if let Some(refs) = remote.offered.refs.take() {
         return Ok(refs);
     }
+    let limits = sessions.transport().limits();
     let receive = async || {
         let answer = remote.command(ls_refs_request()).await?;
-        receive_refs(answer, sessions.transport().limits()).await
+        let mut list = RefListStream::new(limits.git_refs);
+        let answered = read_list(answer, limits, |bytes| list.push(bytes)).await?;
+        list.finish().map_err(|error| cut_off(error, &answered))
     };
     sessions.transport().retry_policy().read_body(receive).await
 }
 
-async fn receive_refs(
-    answer: HttpResponse,
-    limits: &Limits,
-) -> Result<Vec<OfferedRef>, BodyFailure<HttpError>> {
-    let answered = answer.url.clone();
-    let mut list = RefListStream::new(limits.git_refs);
-    read_list(answer, limits, |bytes| list.push(bytes)).await?;
-    list.finish().map_err(|error| cut_off(error, &answered))
-}
-
-async fn receive_advertisement(
-    answer: HttpResponse,
-    limits: &Limits,
-) -> Result<Advertisement, BodyFailure<HttpError>> {
-    let answered = answer.url.clone();
-    let mut offered = AdvertisementStream::new(limits.git_refs);
-    read_list(answer, limits, |bytes| offered.push(bytes)).await?;
-    offered.finish().map_err(|error| cut_off(error, &answered))
-}
-
-/// Reads an answer that may contain a list of refs with `push`, piece by piece.
+/// Reads an answer that may contain a list of refs with `push`, piece by piece. Returns its URL.
 async fn read_list(
     answer: HttpResponse,
     limits: &Limits,
     mut push: impl FnMut(&[u8]) -> Result<(), GitError>,
-) -> Result<(), BodyFailure<HttpError>> {
+) -> Result<Url, BodyFailure<HttpError>> {
     let answered = answer.url.clone();
     let protocol = |error: GitError| BodyFailure::Final(git_error(error).at(&answered));
     let mut left = limits.git_ref_list_bytes;
@@ -96,7 +79,7 @@ async fn read_list(
         })?;
         push(&bytes).map_err(protocol)?;
     }
-    Ok(())
+    Ok(answered)
 }
 
 /// The failure of an answer that is not complete. Without `Content-Length`, only the protocol shows
@@ -164,11 +147,14 @@ impl<'a> GitRemote<'a> {
         let (request, fault) = request(sessions, Method::GET, &refs).await?;
         let requested = request.url.clone();
         let request = request.header(VERSION, "version=2");
+        let limits = sessions.transport().limits();
         let receive = async || {
             let response = send_with_account(sessions, &request, fault.as_ref()).await?;
             let response = expect_answer(response, SERVICE, "advertisement").await?;
             let answered = service_url(&requested, &response.url, SERVICE)?;
-            let offered = receive_advertisement(response, sessions.transport().limits()).await?;
+            let mut offered = AdvertisementStream::new(limits.git_refs);
+            let listed = read_list(response, limits, |bytes| offered.push(bytes)).await?;
+            let offered = offered.finish().map_err(|error| cut_off(error, &listed))?;
             Ok(GitRemote {
                 sessions,
                 url,
