@@ -102,13 +102,9 @@ impl BlobPackBytes {
     /// Returns the block with this number. It is kept, because the entries of a pack are small and
     /// opening a blob may decompress a frame.
     fn block(&self, number: u64) -> io::Result<Arc<[u8]>> {
-        let known = |blocks: &VecDeque<(u64, Arc<[u8]>)>| {
-            let found = blocks.iter().find(|(known, _)| *known == number);
-            found.map(|(_, block)| block.clone())
-        };
-        let lock = || locked(&self.blocks);
-        if let Some(block) = known(&lock()) {
-            return Ok(block);
+        let is_it = |(known, _): &&(u64, Arc<[u8]>)| *known == number;
+        if let Some((_, block)) = locked(&self.blocks).iter().find(is_it) {
+            return Ok(block.clone());
         }
         let offset = number * BLOCK;
         let length = BLOCK.min(self.size.saturating_sub(offset)) as usize;
@@ -118,7 +114,7 @@ impl BlobPackBytes {
             .map_err(io::Error::other)?
             .read_exact(&mut block)?;
         let block: Arc<[u8]> = block.into();
-        let mut blocks = lock();
+        let mut blocks = locked(&self.blocks);
         blocks.push_front((number, block.clone()));
         blocks.truncate(BLOCKS);
         Ok(block)

@@ -78,7 +78,7 @@ fn stream(image: Arc<ImageInArchive>, member: String, activity: &Activity) -> By
     let busy = activity.busy();
     spawn_blocking(move || {
         let mut is_over = false;
-        let read = image.members(&mut |found| {
+        let read = image.archive.members(&mut |found| {
             if found.path != member {
                 return Ok(());
             }

@@ -20,7 +20,7 @@ use std::path::Path;
 /// An image whose manifests and blobs are in an archive.
 #[derive(Debug)]
 pub struct ImageInArchive {
-    archive: SourceArchive,
+    pub(super) archive: SourceArchive,
     /// The index or manifest of the image.
     pub top: Descriptor,
     /// The paths of the blobs in the archive. They may lie: bytes are verified when they are read.
@@ -178,14 +178,6 @@ impl ImageInArchive {
     /// The path of `blob` in the archive.
     pub(super) fn member_of(&self, blob: &Descriptor) -> Option<&str> {
         self.members.get(&blob.digest).map(String::as_str)
-    }
-
-    /// Calls `each` with every regular file of the archive.
-    pub(super) fn members(
-        &self,
-        each: &mut dyn FnMut(&mut ArchiveMember<'_>) -> io::Result<()>,
-    ) -> io::Result<()> {
-        self.archive.members(each)
     }
 
     /// Copies blobs and manifests of the image into `store`, in one pass through the archive.

@@ -68,18 +68,16 @@ pub(super) fn open(
     let bucket = &location.bucket;
     let opened = match location.protocol {
         BucketProtocol::S3 => {
-            let builder = s3_settings(settings(std::env::vars_os(), "AWS_"))
+            let mut builder = s3_settings(settings(std::env::vars_os(), "AWS_"))
                 .and_then(with_profile)
                 .and_then(checked_endpoint)
                 .map_err(|why| setting_error(location, why))?;
             // the crate refuses http unless it is allowed, although the user has written the scheme
-            let allow_http = is_plain(&builder, AmazonS3ConfigKey::Endpoint)
-                || is_plain(&builder, AmazonS3ConfigKey::S3Endpoint);
-            let builder = if allow_http {
-                builder.with_allow_http(true)
-            } else {
-                builder
-            };
+            if is_plain(&builder, AmazonS3ConfigKey::Endpoint)
+                || is_plain(&builder, AmazonS3ConfigKey::S3Endpoint)
+            {
+                builder = builder.with_allow_http(true);
+            }
             let builder = builder
                 .with_bucket_name(bucket)
                 .with_retry(retry)

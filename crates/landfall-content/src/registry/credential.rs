@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 /// Credentials for a registry, with their source.
 #[derive(Clone, PartialEq, Eq, Hash, derive_more::Debug)]
@@ -218,10 +218,6 @@ struct AccountHistory {
 pub(super) type SoloTurn = tokio::sync::OwnedMutexGuard<()>;
 
 impl AccountState {
-    fn state(&self) -> MutexGuard<'_, AccountHistory> {
-        locked(&self.state)
-    }
-
     /// Whether requests may be sent concurrently.
     pub(super) fn is_proven(&self) -> bool {
         self.proven.load(Ordering::Acquire)
@@ -249,12 +245,12 @@ impl AccountState {
 
     /// Records that the account itself was accepted.
     pub(super) fn account_accepted(&self) {
-        self.state().accepted = true;
+        locked(&self.state).accepted = true;
     }
 
     /// Whether the account was ever accepted.
     pub(super) fn was_accepted(&self) -> bool {
-        self.state().accepted
+        locked(&self.state).accepted
     }
 
     /// Makes requests wait for each other again: an account that was accepted before is denied now.
@@ -264,17 +260,17 @@ impl AccountState {
 
     /// Records why the account is denied for all later requests.
     pub(super) fn deny(&self, error: HttpError) {
-        self.state().refused = Some(error);
+        locked(&self.state).refused = Some(error);
     }
 
     /// Records why the account is denied for this scope only.
     pub(super) fn deny_scope(&self, scope: &TokenScope, error: HttpError) {
-        self.state().scopes.insert(scope.clone(), error);
+        locked(&self.state).scopes.insert(scope.clone(), error);
     }
 
     /// Returns the earlier denial of the account for this scope, if there is one.
     pub(super) fn check(&self, scope: &TokenScope) -> Result<(), HttpError> {
-        let state = self.state();
+        let state = locked(&self.state);
         state
             .refused
             .as_ref()

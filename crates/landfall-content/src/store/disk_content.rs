@@ -56,27 +56,23 @@ impl BlobRead for DiskStore {
         let Some(size) = self.stat(digest)? else {
             return Err(ContentError::missing(digest));
         };
+        let unreadable = |source| ContentError::read(digest, source);
         // a blob that changed since it was hashed is hashed again before a byte is returned
-        let is_intact = self
-            .has(digest, size)
-            .map_err(|error| ContentError::read(digest, std::io::Error::other(error)))?;
-        if !is_intact {
+        let is_intact = self.has(digest, size);
+        if !is_intact.map_err(|error| unreadable(std::io::Error::other(error)))? {
             return Err(ContentError::damaged(digest));
         }
-        let mut file =
-            File::open(self.path(digest)).map_err(|source| ContentError::read(digest, source))?;
-        file.seek(SeekFrom::Start(offset))
-            .map_err(|source| ContentError::read(digest, source))?;
+        let mut file = File::open(self.path(digest)).map_err(unreadable)?;
+        file.seek(SeekFrom::Start(offset)).map_err(unreadable)?;
         Ok(Box::new(file))
     }
 }
 
 impl VerifiedRead for DiskStore {
     fn file_stamps(&self, digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
-        match FileStamp::at(&self.path(digest)) {
-            Ok(file_stamp) => Ok(vec![file_stamp]),
-            Err(source) => Err(ContentError::read(digest, source)),
-        }
+        let file_stamp = FileStamp::at(&self.path(digest));
+        let file_stamp = file_stamp.map_err(|source| ContentError::read(digest, source))?;
+        Ok(vec![file_stamp])
     }
 }
 

@@ -11,7 +11,7 @@ use landfall_http::{ErrorKind, HttpError};
 use landfall_model::{Descriptor, Digest, locked};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How many blobs are looked up at the same time.
@@ -116,9 +116,9 @@ impl BucketStore {
         // claimed before the lists are read, because the lists are reliable only for claimed blobs
         let gc_wait = self.timeouts().gc_wait;
         gc::claim(self.bucket(), fingerprint, lock, wanted, gc_wait).await?;
-        let before = self.known().lists.clone();
+        let before = locked(&self.0.known).lists.clone();
         if let Some(known) = KnownContent::read(self.bucket(), &before).await? {
-            *self.known() = known;
+            *locked(&self.0.known) = known;
         }
         Ok(())
     }
@@ -132,19 +132,15 @@ impl BucketStore {
         &self.0.bucket
     }
 
-    fn known(&self) -> MutexGuard<'_, KnownContent> {
-        locked(&self.0.known)
-    }
-
     /// Returns the size of a blob in bytes if it is known to be present, without a request.
     pub fn known_size(&self, digest: &Digest) -> Option<u64> {
-        self.known().present.get(digest).copied()
+        locked(&self.0.known).present.get(digest).copied()
     }
 
     /// Whether `gc` may delete the blob, or the blob is damaged or missing: a run that needs it
     /// writes it again.
     pub(super) fn is_condemned(&self, digest: &Digest) -> bool {
-        self.known().condemned.contains(digest)
+        locked(&self.0.known).condemned.contains(digest)
     }
 
     /// Returns the object that is to be replaced, if the blob is condemned and has an object.
@@ -179,7 +175,7 @@ impl BucketStore {
     }
 
     pub(super) fn note_present(&self, digest: &Digest, size: u64) {
-        let mut known = self.known();
+        let mut known = locked(&self.0.known);
         // this run has written or found the blob, and has a claim on it
         known.condemned.remove(digest);
         if known.present.insert(digest.clone(), size) != Some(size) {
@@ -190,7 +186,7 @@ impl BucketStore {
     /// Writes a list of the blobs that no list has, if there are at least `least` such blobs.
     pub(super) async fn write_list(&self, least: usize) -> Result<(), HttpError> {
         let unlisted = {
-            let mut known = self.known();
+            let mut known = locked(&self.0.known);
             if known.unlisted.len() < least {
                 return Ok(());
             }
@@ -200,20 +196,20 @@ impl BucketStore {
         let written = content::write(self.bucket(), INDEX, &unlisted).await;
         if written.is_err() {
             // kept for the next list; other runs look these blobs up one by one until then
-            self.known().unlisted.extend(unlisted);
+            locked(&self.0.known).unlisted.extend(unlisted);
         }
         written.map(drop)
     }
 
     /// Forgets that a blob is present, so that it is looked up again.
     pub(super) fn forget(&self, digest: &Digest) {
-        self.known().present.remove(digest);
+        locked(&self.0.known).present.remove(digest);
     }
 
     /// Treats a damaged blob as absent, so that it is written again. Returns its size if it is
     /// known.
     pub(super) fn distrust(&self, digest: &Digest) -> Option<u64> {
-        let mut known = self.known();
+        let mut known = locked(&self.0.known);
         known.unlisted.remove(digest);
         // a condemned blob is overwritten even if an object with its key exists
         known.condemned.insert(digest.clone());
@@ -221,7 +217,7 @@ impl BucketStore {
     }
 
     pub(super) fn unlisted_count(&self) -> usize {
-        self.known().unlisted.len()
+        locked(&self.0.known).unlisted.len()
     }
 
     /// Writes a list of damaged or missing blobs, so that every run considers them absent and
@@ -241,7 +237,7 @@ impl BucketStore {
 
     /// Ignores the lists from now on, so that each blob is looked up.
     pub(super) fn distrust_lists(&self) {
-        let mut known = self.known();
+        let mut known = locked(&self.0.known);
         known.distrusted = std::mem::take(&mut known.present);
     }
 
@@ -319,7 +315,7 @@ impl BucketStore {
 
     /// Returns which of these blobs are in a list that is not trusted.
     fn distrusted(&self, blobs: &[Descriptor]) -> Vec<Digest> {
-        let known = self.known();
+        let known = locked(&self.0.known);
         let digests = blobs.iter().map(|blob| &blob.digest);
         digests
             .filter(|digest| known.distrusted.contains_key(digest))
