@@ -254,10 +254,13 @@ impl<'a> RawManifest<'a> {
     }
 
     fn image(self) -> Result<Manifest, ManifestError> {
-        let config = match self.config {
-            Some(config) => read_config(config)?,
-            None => None,
+        // the config `{}` of some artifacts has no digest
+        let has_digest = |config: &JsonText<'_>| {
+            let [digest] = config.members_if_object(["digest"]);
+            digest.and_then(JsonText::string).is_some()
         };
+        let config = self.config.filter(has_digest);
+        let config = config.map(read_descriptor).transpose()?;
         let config_type = self
             .config
             .and_then(|config| config.members_if_object(["mediaType"])[0]?.string());
@@ -267,14 +270,6 @@ impl<'a> RawManifest<'a> {
             layers: layers.collect::<Result<_, _>>()?,
             artifact_type: self.artifact_type.or(config_type).unwrap_or_default(),
         })
-    }
-}
-
-/// The config; `None` if it has no digest, as the config `{}` of some artifacts.
-fn read_config(config: JsonText<'_>) -> Result<Option<Descriptor>, ManifestError> {
-    match config.members_if_object(["digest"])[0].and_then(JsonText::string) {
-        Some(_) => read_descriptor(config).map(Some),
-        None => Ok(None),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::AuditFinding;
 use crate::inventory::{Inventory, LockCoverage};
-use crate::text::{JoinedText, ShellVariables, UrlWord, is_assigned};
+use crate::text::{JoinedText, ShellVariables, UrlWord, is_assigned, url_at};
 use landfall_item::schema_urls;
 use landfall_model::document::LineIndex;
 use landfall_model::report::count_of;
@@ -57,7 +57,7 @@ pub(super) fn findings(
             || text[end..]
                 .strip_prefix('$')
                 .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()));
-        let pattern = UrlWord::begins_at(text, start, max_bytes).filter(|_| is_head);
+        let pattern = url_at(text, &(start..text.len()), max_bytes).filter(|_| is_head);
         let whole_end = pattern.as_ref().map_or(end, |url| url.end);
         covered = covered.max(end).max(whole_end);
         let (written, coverage) = match pattern.filter(|url| !url.pattern.rest.is_empty()) {

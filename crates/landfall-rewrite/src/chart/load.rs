@@ -558,17 +558,13 @@ fn merge_over(under: &mut Json, over: Json) {
         (_, Json::Null) => {}
         (Json::Object(under), Json::Object(over)) => {
             for (key, value) in over {
-                merge_key(under, key, value);
+                match under.get_mut(&key) {
+                    Some(old) if old.is_object() && value.is_object() => merge_over(old, value),
+                    _ => drop(under.insert(key, value)),
+                }
             }
         }
         (under, over) => *under = over,
-    }
-}
-
-fn merge_key(under: &mut serde_json::Map<String, Json>, key: String, value: Json) {
-    match under.get_mut(&key) {
-        Some(old) if old.is_object() && value.is_object() => merge_over(old, value),
-        _ => drop(under.insert(key, value)),
     }
 }
 

@@ -116,7 +116,8 @@ impl ReferenceIndex {
     /// `/<host>/<path>`.
     #[must_use]
     pub fn with_files(mut self, base: &str) -> ReferenceIndex {
-        self.urls.set_base(base);
+        let base = base.trim_end_matches('/');
+        self.urls.base = Some(normal_web_url(base).unwrap_or_else(|| base.to_owned()));
         self.with_words()
     }
 
@@ -127,7 +128,7 @@ impl ReferenceIndex {
         mut self,
         hosts: impl IntoIterator<Item = String>,
     ) -> ReferenceIndex {
-        self.urls.add_mirrored(hosts);
+        self.urls.mirrored.extend(hosts);
         self.with_words()
     }
 
@@ -288,15 +289,6 @@ impl FileUrlIndex {
             );
             self.urls.insert(location, url.to_owned());
         }
-    }
-
-    pub(super) fn set_base(&mut self, base: &str) {
-        let base = base.trim_end_matches('/');
-        self.base = Some(normal_web_url(base).unwrap_or_else(|| base.to_owned()));
-    }
-
-    pub(super) fn add_mirrored(&mut self, hosts: impl IntoIterator<Item = String>) {
-        self.mirrored.extend(hosts);
     }
 
     /// Whether the file server mirrors the host of `location` completely.

@@ -30,7 +30,7 @@ pub(crate) use self::image_command::engine_images;
 pub use self::secrets::secrets;
 pub(crate) use self::shell::{git_clones, helm_charts, is_separator, words};
 pub(super) use self::terraform::{TerraformResource, resources};
-pub(super) use self::url::{UrlWord, is_assigned};
+pub(super) use self::url::{UrlWord, at as url_at, is_assigned};
 pub(crate) use self::variables::ShellVariables;
 pub(super) use self::variables::{has_placeholder, reference_at};
 

@@ -19,16 +19,9 @@ pub(crate) struct UrlWord<'t> {
     pub(crate) pattern: UrlPattern<'t>,
 }
 
-impl<'t> UrlWord<'t> {
-    /// The http or https URL that begins at the byte `start` of `text`.
-    pub(crate) fn begins_at(text: &'t str, start: usize, max_bytes: usize) -> Option<UrlWord<'t>> {
-        at(text, &(start..text.len()), max_bytes)
-    }
-}
-
 /// The http or https URL that begins in `word` of `text`. A placeholder has at most `max_bytes`
 /// bytes.
-pub(super) fn at<'t>(text: &'t str, word: &Range<usize>, max_bytes: usize) -> Option<UrlWord<'t>> {
+pub(crate) fn at<'t>(text: &'t str, word: &Range<usize>, max_bytes: usize) -> Option<UrlWord<'t>> {
     let written = &text[word.clone()];
     let scheme = written.find("://")?;
     let start = scheme
