@@ -4,7 +4,7 @@
 use super::{AuditFinding, NamedRepository};
 use crate::git_source::{GitSource, GitSourceForm, GitUse};
 use crate::inventory::{Inventory, LockCoverage};
-use crate::text::{ShellVariables, git_clones};
+use crate::text::{ShellVariables, git_clones, lines_at};
 use landfall_item::LockedGitRepository;
 use landfall_model::document::LineIndex;
 use landfall_model::{redact_reference, without_scheme};
@@ -137,15 +137,13 @@ pub(super) fn is_terraform(name: &Path) -> bool {
 /// The sources of modules in a configuration of Terraform.
 pub(super) fn in_terraform(text: &str) -> Vec<GitUse> {
     let mut uses = Vec::new();
-    let mut start = 0;
-    for line in text.split_inclusive('\n') {
+    for (start, line) in lines_at(text) {
         if let Some(value) = quoted_source(line)
             && let Some(source) = GitSource::parse(value)
         {
             let at = start + (value.as_ptr() as usize - line.as_ptr() as usize);
             uses.push(GitUse::of_source(at, Vec::new(), value, &source));
         }
-        start += line.len();
     }
     uses
 }

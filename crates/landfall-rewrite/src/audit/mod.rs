@@ -22,7 +22,7 @@ use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::rules::KUSTOMIZE_NAME;
 use crate::scan::{scan, scan_documents};
 use crate::scan_result::TextSyntax;
-use crate::text::{dockerfile_candidates, is_dockerfile};
+use crate::text::{dockerfile_candidates, is_dockerfile, lines_at};
 use crate::walk::{ImageCandidate, ImageClaim, candidates_in_lines};
 use landfall_item::ChartName;
 use landfall_model::document::LineIndex;
@@ -421,10 +421,8 @@ pub(super) fn page_candidates(text: &str) -> Vec<ImageCandidate> {
 fn references(text: &str, text_start: usize) -> Option<(Vec<ImageCandidate>, bool)> {
     let mut found = Vec::new();
     let mut has_sure = false;
-    let mut end = text_start;
-    for line in text[text_start..].split_inclusive('\n') {
-        let start = end + line.len() - line.trim_start().len();
-        end += line.len();
+    for (at, line) in lines_at(&text[text_start..]) {
+        let start = text_start + at + line.len() - line.trim_start().len();
         let written = line.split('#').next().unwrap_or_default().trim();
         if written.is_empty() {
             continue;
@@ -453,16 +451,13 @@ pub(super) fn is_page(name: &Path) -> bool {
 pub(super) fn code_blocks(text: &str) -> Vec<Range<usize>> {
     let mut blocks = Vec::new();
     let mut open = None;
-    let mut end = 0;
-    for line in text.split_inclusive('\n') {
-        let start = end;
-        end += line.len();
+    for (start, line) in lines_at(text) {
         if !line.trim_start().starts_with("```") {
             continue;
         }
         match open.take() {
             Some(from) => blocks.push(from..start),
-            None => open = Some(end),
+            None => open = Some(start + line.len()),
         }
     }
     blocks

@@ -2,6 +2,7 @@
 //! platforms that manifests require.
 
 use crate::inputs::{InputContent, RewriteError, inputs, read};
+use crate::text::lines_at;
 use crate::walk::{ImageCandidate, ImageClaim};
 use crate::yaml::{self, YamlEntry, YamlMapping, YamlNode, YamlSequence};
 use landfall_model::document::LineIndex;
@@ -34,10 +35,7 @@ pub(super) fn candidates(text: &str) -> Option<Vec<ImageCandidate>> {
     };
     let digest_at = head.iter().position(|column| *column == "DIGEST");
     let mut found = Vec::new();
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        let start = at;
-        at += line.len();
+    for (start, line) in lines_at(text) {
         let cells: Vec<&str> = line.split_whitespace().collect();
         let row = if is_json {
             json_row(line)

@@ -8,7 +8,7 @@ use crate::index::is_pinned;
 use crate::inventory::Inventory;
 use crate::rules::InstalledChart;
 use crate::text::{
-    OCI, ShellVariables, TerraformResource, engine_images, has_placeholder, helm_charts,
+    OCI, ShellVariables, TerraformResource, engine_images, has_placeholder, helm_charts, lines_at,
     reference_at, resources,
 };
 use crate::walk::{HAS_PLACEHOLDER, ImageCandidate, ImageClaim};
@@ -212,13 +212,7 @@ fn features(text: &str, inventory: &Inventory<'_>) -> Vec<ImageCandidate> {
 
 /// The quoted texts of each line, with their offsets, except in comments.
 fn literals(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut next = 0;
-    let lines = text.split_inclusive('\n').map(move |line| {
-        let start = next;
-        next += line.len();
-        (start, line)
-    });
-    lines
+    lines_at(text)
         .filter(|(_, line)| !line.trim_start().starts_with("//"))
         .flat_map(|(start, line)| {
             let mut found = Vec::new();

@@ -4,7 +4,7 @@ use super::dockerfile::directive;
 use super::image_command::{CommandImage, image_after};
 use super::terraform::AddressedChart;
 use super::variables::reference_at;
-use super::{ReferenceWord, TextMarks, WordEnd, begins, end};
+use super::{ReferenceWord, TextMarks, WordEnd, begins, end, lines_at};
 use crate::index::{ReferenceLookup, ReferenceReplacement, is_pinned, pin, replaced};
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::scan_result::ScanSettings;
@@ -572,10 +572,7 @@ pub(super) fn untagged_container_images(text: &str) -> Vec<usize> {
     }
     // the keys around the current line: the column of each, and whether its value is containers
     let mut around: Vec<(usize, bool)> = Vec::new();
-    let mut end = 0;
-    for line in text.split_inclusive('\n') {
-        let start = end;
-        end += line.len();
+    for (start, line) in lines_at(text) {
         let Some(KeyLine {
             column,
             is_item,

@@ -398,6 +398,16 @@ impl TextMarks {
     }
 }
 
+/// The lines of `text` with their ends, each with the offset of its first byte.
+pub(crate) fn lines_at(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut next = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let start = next;
+        next += line.len();
+        (start, line)
+    })
+}
+
 // Finds the `kind` of documents in texts that are not YAML.
 
 /// The number of bytes after `kind:` that are searched. Without a limit, a text that repeats the
@@ -569,10 +579,8 @@ fn escaped_breaks(text: &str) -> Vec<Range<usize>> {
         return found;
     }
     let mut quote = None;
-    let mut next = 0;
-    for line in text.split_inclusive('\n') {
-        let at = next;
-        next += line.len();
+    for (at, line) in lines_at(text) {
+        let next = at + line.len();
         let body = line.trim_end_matches(['\r', '\n']);
         let content = body.trim_end_matches('\\');
         // of two backslashes, the first one escapes the other

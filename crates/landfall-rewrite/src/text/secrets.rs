@@ -1,6 +1,6 @@
 //! Finds values of Secrets in texts that are not YAML, so that a diff can mask them.
 
-use super::{documents, is_of_kind};
+use super::{documents, is_of_kind, lines_at};
 use std::ops::Range;
 
 /// Returns the bytes that may be values of Secrets in a text that is not YAML: in each Secret,
@@ -23,10 +23,9 @@ fn is_secret(document: &str) -> bool {
 /// Adds the bytes that must be masked in each line of `document`. The document begins at the byte
 /// `start`.
 fn add_values(document: &str, start: usize, found: &mut Vec<Range<usize>>) {
-    let mut at = start;
     // the indentation of the line with the key of a block scalar
     let mut block = None;
-    for line in document.split_inclusive('\n') {
+    for (at, line) in lines_at(document) {
         let body = line.trim_end();
         let indent = body.len() - body.trim_start().len();
         let content = &body[indent..];
@@ -45,9 +44,9 @@ fn add_values(document: &str, start: usize, found: &mut Vec<Range<usize>>) {
             block = Some(indent);
         }
         if !value.is_empty() {
-            found.push(at + body.len() - value.len()..at + body.len());
+            let end = start + at + body.len();
+            found.push(end - value.len()..end);
         }
-        at += line.len();
     }
 }
 

@@ -8,7 +8,7 @@ use crate::index::is_pinned;
 use crate::inventory::Inventory;
 use crate::occurrence::ReferenceRole;
 use crate::scan_result::{ReadAs, ScanResult, ScanSettings, TextSyntax};
-use crate::text::{self, JoinedText, ShellVariables, TextComments};
+use crate::text::{self, JoinedText, ShellVariables, TextComments, lines_at};
 use crate::yaml::{YamlDocument, YamlEntry, YamlNode, position_of, scalar_of, text_of, value_of};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -138,10 +138,7 @@ pub(super) fn candidates_in_lines(text: &str) -> Vec<ImageCandidate> {
 fn in_lines(text: &str) -> Vec<ImageCandidate> {
     let variables = ShellVariables::of(text);
     let mut found = Vec::new();
-    let mut end = 0;
-    for line in text.split_inclusive('\n') {
-        let start = end;
-        end += line.len();
+    for (start, line) in lines_at(text) {
         let Some((key, value, kind)) = entry(line) else {
             continue;
         };
