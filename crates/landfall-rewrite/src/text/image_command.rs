@@ -3,6 +3,7 @@
 //! `--image a/b:1`).
 
 use super::shell::commands;
+use memchr::memmem;
 
 /// Programs whose command `pull` has an image as its argument.
 const TOOLS: [&str; 7] = [
@@ -123,8 +124,10 @@ fn has_value(flag: &str) -> bool {
 /// The images that the commands of `text` pull or run, as they are written. One of `k3s ctr images
 /// pull` is found twice.
 pub(crate) fn engine_images(text: &str) -> Vec<&str> {
+    // most texts name none of the programs
+    let is_named = |tool: &&str| memmem::find(text.as_bytes(), tool.as_bytes()).is_some();
     let mut found = Vec::new();
-    for tool in TOOLS {
+    for tool in TOOLS.into_iter().filter(is_named) {
         let commands = commands(text, tool, |flag| FLAGS_WITH_VALUE.contains(&flag));
         found.extend(commands.into_iter().filter_map(|command| {
             let mut words = command
@@ -135,7 +138,7 @@ pub(crate) fn engine_images(text: &str) -> Vec<&str> {
             words.next()
         }));
     }
-    for runner in RUNNERS {
+    for runner in RUNNERS.into_iter().filter(is_named) {
         let commands = commands(text, runner, has_value).into_iter();
         found.extend(commands.filter_map(|command| match command.positional[..] {
             ["run" | "create", image, ..] | ["container", "run" | "create", image, ..] => {

@@ -10,7 +10,7 @@ use crate::occurrence::ReferenceRole;
 use crate::scan_result::{ReadAs, ScanResult, ScanSettings, TextSyntax};
 use crate::text::{self, JoinedText, ShellVariables, TextComments, lines_at};
 use crate::yaml::{YamlDocument, YamlEntry, YamlNode, position_of, scalar_of, text_of, value_of};
-use std::cell::RefCell;
+use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeMap;
 
 pub(super) use self::collector::{
@@ -136,7 +136,7 @@ pub(super) fn candidates_in_lines(text: &str) -> Vec<ImageCandidate> {
 
 /// The images in the lines of `text`, whose quoted lines are joined.
 fn in_lines(text: &str) -> Vec<ImageCandidate> {
-    let variables = ShellVariables::of(text);
+    let variables = LazyCell::new(|| ShellVariables::of(text));
     let mut found = Vec::new();
     for (start, line) in lines_at(text) {
         let Some((key, value, kind)) = entry(line) else {
@@ -158,7 +158,8 @@ fn in_lines(text: &str) -> Vec<ImageCandidate> {
             continue;
         }
         let at = start + (value.as_ptr() as usize - line.as_ptr() as usize);
-        let filled = variables.references(value);
+        let has_variable = value.contains('$');
+        let filled = has_variable.then(|| variables.references(value)).flatten();
         let value = match filled.as_deref() {
             Some([reference]) if is_pinned(reference) => reference.as_str(),
             _ => value,
