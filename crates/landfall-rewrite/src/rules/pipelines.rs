@@ -8,7 +8,13 @@ use crate::walk::{ImageClaim, MappingContext, NodeContext};
 use crate::yaml::{YamlNode, YamlScalar, position_of};
 
 /// The keys beside the `name` of an image in GitLab CI and Bitbucket.
-const IMAGE_OPTIONS: [&str; 4] = ["entrypoint", "pull_policy", "docker", "username"];
+const IMAGE_OPTIONS: [&str; 5] = [
+    "entrypoint",
+    "pull_policy",
+    "docker",
+    "username",
+    "password",
+];
 
 /// Keys of a pipeline, or of a job or step in it, that other mappings rarely have.
 const JOB_KEYS: [&str; 4] = ["script", "before_script", "stages", "pipelines"];
@@ -33,7 +39,9 @@ pub(super) fn mark_job_image(
         (Some("image"), YamlNode::Mapping(_)) => child.container |= is_job(members),
         // in a step of Bitbucket, the items are names of definitions
         (Some(SERVICES), YamlNode::Sequence(_)) if members.around.key != Some("step") => {
-            child.container = is_job(members);
+            // a job may get its script from another one, and a hidden job is a template of GitLab
+            let is_hidden = members.around.key.is_some_and(|key| key.starts_with('.'));
+            child.container = is_job(members) || has("extends") || is_hidden;
         }
         (Some("name"), YamlNode::Scalar(name)) => mark_image(child, role_of_name(members, name)),
         (Some("container"), YamlNode::Scalar(image)) => {
@@ -156,6 +164,8 @@ mod tests {
                 3,
             ),
             ("default: {image: {name: IMAGE}, services: [IMAGE]}", 2),
+            ("j: {extends: .j, services: [IMAGE, {name: IMAGE}]}", 2),
+            (".j: {services: [IMAGE]}", 1),
             ("j: {image: {name: IMAGE, entrypoint: ['']}}", 1),
             (".j: {image: {name: IMAGE}, services: [IMAGE]}", 2),
             ("stages: [a]\nimage: {name: IMAGE}\nservices: [IMAGE]\n", 2),
