@@ -159,33 +159,21 @@ impl AvailablePackages {
         let mut groups = Groups::default();
         let is_group_wanted = install.iter().any(|word| word.starts_with('@'));
         for (number, source) in sources.iter().enumerate() {
-            source
-                .primary
-                .read_unpacked(|reader| {
-                    read_primary(
-                        BufReader::new(reader),
-                        number as u16,
-                        &architectures.all(),
-                        &mut pool,
-                    )
-                })
-                .map_err(|error| source.failed(&source.primary, error))?;
+            source.read(&source.primary, |reader| {
+                let (reader, wanted) = (BufReader::new(reader), architectures.all());
+                read_primary(reader, number as u16, &wanted, &mut pool)
+            })?;
             if let Some(index) = &source.modules {
                 let mut text = String::new();
-                index
-                    .read_unpacked(|reader| {
-                        reader
-                            .read_to_string(&mut text)
-                            .map(drop)
-                            .map_err(unreadable)
-                    })
-                    .and_then(|()| modules.read(&text, architectures))
-                    .map_err(|error| source.failed(index, error))?;
+                source.read(index, |reader| {
+                    let read = reader.read_to_string(&mut text);
+                    read.map(drop).map_err(unreadable)
+                })?;
+                let read = modules.read(&text, architectures);
+                read.map_err(|error| source.failed(index, error))?;
             }
             if let Some(index) = source.groups.as_ref().filter(|_| is_group_wanted) {
-                index
-                    .read_unpacked(|reader| groups.read(BufReader::new(reader)))
-                    .map_err(|error| source.failed(index, error))?;
+                source.read(index, |reader| groups.read(BufReader::new(reader)))?;
             }
         }
         let enabled = streams.iter().map(|word| modules.stream(word));
@@ -223,11 +211,9 @@ impl AvailablePackages {
         }
         for (number, source) in sources.iter().enumerate() {
             if let Some(index) = &source.files {
-                index
-                    .read_unpacked(|reader| {
-                        read_filelists(BufReader::new(reader), number as u16, &paths, &mut pool)
-                    })
-                    .map_err(|error| source.failed(index, error))?;
+                source.read(index, |reader| {
+                    read_filelists(BufReader::new(reader), number as u16, &paths, &mut pool)
+                })?;
             }
         }
         Ok(AvailablePackages {
@@ -278,6 +264,16 @@ impl AvailablePackages {
 }
 
 impl SourceMetadata {
+    /// Calls `read` with the unpacked content of `index`, one of the source.
+    fn read(
+        &self,
+        index: &PackedIndex,
+        read: impl FnOnce(&mut dyn Read) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let read = index.read_unpacked(read);
+        read.map_err(|error| self.failed(index, error))
+    }
+
     fn failed(&self, index: &PackedIndex, source: Failure) -> Failure {
         Failure::failed(format!("{} {}: {source}", self.url, index.path))
     }

@@ -297,31 +297,25 @@ impl Modules {
         request: &ModuleRequest<'_>,
         active: &'m ActiveModules,
     ) -> Result<(BTreeSet<&'m str>, BTreeSet<&'m str>), String> {
-        let ModuleRequest {
-            word,
-            name,
-            stream,
-            profile,
-        } = request;
-        let versions: Vec<&ModuleStream> = self.active_versions(active, name).collect();
+        let versions: Vec<&ModuleStream> = self.active_versions(active, request.name).collect();
         let newest = versions.iter().max_by_key(|one| one.version);
         let profiles = newest.map(|newest| &newest.profiles);
-        let wanted: Vec<&str> = match profile {
+        let wanted: Vec<&str> = match request.profile {
             Some(profile) => vec![profile],
             None => {
-                let defaults = self.defaults.get(*name);
-                let defaults = defaults.and_then(|defaults| defaults.profiles.get(*stream));
+                let defaults = self.defaults.get(request.name);
+                let defaults = defaults.and_then(|defaults| defaults.profiles.get(request.stream));
                 defaults.into_iter().flatten().map(String::as_str).collect()
             }
         };
         let mut names = BTreeSet::new();
         for profile in &wanted {
             let packages = profiles.and_then(|profiles| profiles.get(*profile));
-            let packages = packages.ok_or_else(|| no_profile(word, name, stream, profiles))?;
+            let packages = packages.ok_or_else(|| no_profile(request, profiles))?;
             names.extend(packages.iter().map(String::as_str));
         }
         if wanted.is_empty() {
-            return Err(no_profile(word, name, stream, profiles));
+            return Err(no_profile(request, profiles));
         }
         let artifacts = versions.iter().flat_map(|one| &one.artifacts);
         Ok((names, artifacts.map(String::as_str).collect()))
@@ -407,11 +401,12 @@ fn listed(names: impl Iterator<Item = impl ToString>) -> String {
 
 /// Explains that a stream has not the requested profile, or no default profile.
 fn no_profile(
-    word: &str,
-    name: &str,
-    stream: &str,
+    request: &ModuleRequest<'_>,
     profiles: Option<&BTreeMap<String, Vec<String>>>,
 ) -> String {
+    let ModuleRequest {
+        word, name, stream, ..
+    } = request;
     let written = profiles.into_iter().flatten();
     let written = listed(written.map(|(profile, _)| format!("@{name}:{stream}/{profile}")));
     let lacks = match word.split_once('/') {
