@@ -219,24 +219,18 @@ impl RefListStream {
     /// If the server reports an error, the bytes are not an answer to [`ls_refs_request`], or it
     /// has too many refs.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), GitError> {
-        let RefListStream {
-            packets,
-            refs,
-            most,
-            is_done,
-        } = self;
-        packets.push(bytes, |packet| match packet {
+        self.packets.push(bytes, |packet| match packet {
             // bytes after the end are ignored
-            _ if *is_done => Ok(()),
+            _ if self.is_done => Ok(()),
             Packet::Flush => {
-                *is_done = true;
+                self.is_done = true;
                 Ok(())
             }
             Packet::Data(data) => {
-                GitError::check_refs(refs.len() + 1, *most)?;
+                GitError::check_refs(self.refs.len() + 1, self.most)?;
                 let line = String::from_utf8_lossy(data);
                 let found = parse_ref(line.strip_suffix('\n').unwrap_or(&line));
-                refs.push(found.ok_or_else(not_a_ref)?);
+                self.refs.push(found.ok_or_else(not_a_ref)?);
                 Ok(())
             }
             Packet::Delimiter | Packet::ResponseEnd => Err(not_a_ref()),

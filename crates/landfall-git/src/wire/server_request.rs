@@ -115,12 +115,8 @@ impl UploadPackReader {
     /// If the request is not valid, names an object that the repository lacks, or needs a feature
     /// that the server does not offer.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), GitError> {
-        let UploadPackReader {
-            offered,
-            packets,
-            state,
-        } = self;
-        packets.push(bytes, |packet| state.accept(packet, offered))
+        let packets = &mut self.packets;
+        packets.push(bytes, |packet| self.state.accept(packet, &self.offered))
     }
 
     /// The request, after all its bytes were read.

@@ -80,12 +80,10 @@ pub fn verify_package(
     }));
     // one valid signature is enough
     for signature in found {
-        match keys.verify_detached(&signature, time, || Ok(header.bytes.as_slice())) {
-            Ok(_) => {
-                outcome = Ok(());
-                break;
-            }
-            Err(error) => outcome = Err(error),
+        let verified = keys.verify_detached(&signature, time, || Ok(header.bytes.as_slice()));
+        outcome = verified.map(drop);
+        if outcome.is_ok() {
+            break;
         }
     }
     outcome?;

@@ -281,21 +281,15 @@ impl<'t> RpmPin<'t> {
 
     /// Returns `evr` with an epoch if `current` has one, and with a release if `current` has one.
     pub fn written_like(current: &str, evr: &str) -> String {
-        let Evr {
-            epoch,
-            version,
-            release,
-        } = Evr::parse(evr);
-        let has = Evr::parse(current);
-        let epoch = if current.contains(':') {
-            format!("{epoch}:")
-        } else {
-            String::new()
-        };
-        let release = release
-            .filter(|_| has.release.is_some())
-            .map(|release| format!("-{release}"));
-        format!("{epoch}{version}{}", release.unwrap_or_default())
+        let (new, has) = (Evr::parse(evr), Evr::parse(current));
+        let mut written = new.version.to_owned();
+        if current.contains(':') {
+            written.insert_str(0, &format!("{}:", new.epoch));
+        }
+        if let Some(release) = new.release.filter(|_| has.release.is_some()) {
+            written += &format!("-{release}");
+        }
+        written
     }
 
     /// Returns the upstream version in `evr`: without epoch and release.
