@@ -2,10 +2,12 @@
 //! on other images.
 
 use crate::peers::images_in_pods::KYVERNO;
+use crate::support::images::digest;
 use crate::support::peers::{Server, docker_registry};
 use crate::support::pki::key_pair;
 use crate::support::sigstore::{lock, push_image};
 use crate::support::{Images, Place, need};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Output;
 
@@ -30,6 +32,24 @@ fn apply(place: &Place, kyverno: &Path, policies: &[&str], image: &str) -> Outpu
         String::from_utf8_lossy(&output.stderr)
     );
     output
+}
+
+/// Renders the policies that demand the signature of `site.pub` to the folder of this form.
+fn render(place: &Place, form: &str) {
+    place.ok(&[
+        "render",
+        "kyverno",
+        "--site",
+        "site.yaml",
+        "--lock",
+        "team-signed.lock",
+        "--set",
+        "image-key=site.pub",
+        "--set",
+        &format!("form={form}"),
+        "-o",
+        form,
+    ]);
 }
 
 /// Delivers the image `REPOSITORY:v1` to `target`, signed with these flags.
@@ -59,12 +79,14 @@ fn kyverno_admits_images_with_the_sites_signature_and_refuses_others() {
     let target = docker_registry();
     key_pair(&place, "site", "P-256");
     key_pair(&place, "other", "P-256");
+    let mut digests = BTreeMap::from([("team/missing", format!("sha256:{}", "0".repeat(64)))]);
     for (repository, sign) in [
         ("team/signed", &["--sign-images", "site.pem"][..]),
         ("team/other", &["--sign-images", "other.pem"]),
         ("team/unsigned", &[]),
     ] {
-        push_image(&images, &upstream.address, repository);
+        let image = push_image(&images, &upstream.address, repository);
+        digests.insert(repository, digest(&image).to_owned());
         deliver(&place, &target, &upstream, repository, sign);
     }
     place.write(
@@ -75,19 +97,8 @@ fn kyverno_admits_images_with_the_sites_signature_and_refuses_others() {
             target.address
         ),
     );
-    place.ok(&[
-        "render",
-        "kyverno",
-        "--site",
-        "site.yaml",
-        "--lock",
-        "team-signed.lock",
-        "--set",
-        "image-key=site.pub",
-        "-o",
-        "out",
-    ]);
-    let verify = &["out/verify-images.yaml"][..];
+    render(&place, "cluster-policy");
+    let verify = &["cluster-policy/verify-images.yaml"][..];
     let mirrored = |repository: &str| format!("{}/mirror/{repository}:v1", target.address);
     for (repository, is_admitted) in [
         ("team/signed", true),
@@ -104,10 +115,31 @@ fn kyverno_admits_images_with_the_sites_signature_and_refuses_others() {
         assert_eq!(output.status.success(), is_admitted, "{repository}");
     }
     // if a pod uses the upstream name of the image, its registry is replaced first
-    let both = ["out/replace-registries.yaml", "out/verify-images.yaml"];
+    let both = [
+        "cluster-policy/replace-registries.yaml",
+        "cluster-policy/verify-images.yaml",
+    ];
     let name = format!("{}/team/signed:v1", upstream.address);
     let output = apply(&place, &kyverno, &both, &name);
     assert!(output.status.success());
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(told.contains(", fail: 0"), "{told}");
+    render(&place, "cel");
+    let verify = &["cel/verify-images.yaml"][..];
+    for (repository, digest) in &digests {
+        let image = format!("{}@{digest}", mirrored(repository));
+        let output = apply(&place, &kyverno, verify, &image);
+        let told = String::from_utf8_lossy(&output.stdout);
+        let is_admitted = *repository == "team/signed";
+        assert_eq!(output.status.success(), is_admitted, "{repository}: {told}");
+        assert_eq!(
+            told.contains("pass: 1"),
+            is_admitted,
+            "{repository}: {told}"
+        );
+    }
+    // in a cluster, a webhook adds the digest first
+    let output = apply(&place, &kyverno, verify, &mirrored("team/signed"));
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains("does not have a digest"), "{told}");
 }

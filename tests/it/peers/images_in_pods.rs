@@ -5,6 +5,7 @@ use crate::support::programs::{LargeGoProgram, go_install};
 use crate::support::{Place, run};
 use serde_yaml::Value;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 
 const SITE: &str = "registry:
@@ -125,9 +126,10 @@ fn assert_images(pod: &Value, lists: &[&str]) {
     }
 }
 
-fn rendered(platform: &str) -> Place {
+fn rendered(platform: &[&str]) -> Place {
     let place = place(SITE, &IMAGES);
-    place.ok(&["render", platform, "--site", "site.yaml", "-o", "out"]);
+    let site = ["--site", "site.yaml", "-o", "out"];
+    place.ok(&[&["render"], platform, &site].concat());
     place
 }
 
@@ -136,7 +138,7 @@ fn the_kustomize_component_renames_images_in_containers_and_init_containers() {
     let Some(kustomize) = go_install("sigs.k8s.io/kustomize/kustomize/v5@v5.7.1") else {
         return;
     };
-    let place = rendered("kustomize");
+    let place = rendered(&["kustomize"]);
     let lists = ["containers", "initContainers"];
     place.write("app/pod.yaml", pod(&lists, "shop", ""));
     place.write(
@@ -160,17 +162,28 @@ fn the_kustomize_component_renames_images_in_containers_and_init_containers() {
 
 #[test]
 fn the_kyverno_policies_rewrite_images_and_add_the_proxy() {
-    let Some(kyverno) = KYVERNO.find() else {
-        return;
-    };
-    let place = rendered("kyverno");
+    if let Some(kyverno) = KYVERNO.find() {
+        assert_policies(&kyverno, "form=cluster-policy");
+    }
+}
+
+#[test]
+fn the_kyverno_policies_in_cel_rewrite_images_and_add_the_proxy() {
+    if let Some(kyverno) = KYVERNO.find() {
+        assert_policies(&kyverno, "form=cel");
+    }
+}
+
+/// Applies the policies of this form to pods.
+fn assert_policies(kyverno: &Path, form: &str) {
+    let place = rendered(&["kyverno", "--set", form]);
     let lists = ["containers", "initContainers", "ephemeralContainers"];
     let apply = |policy: &str, pod: &str| -> Value {
         place.write("pod.yaml", pod);
         let _ = std::fs::remove_dir_all(place.path("mutated"));
         std::fs::create_dir(place.path("mutated")).unwrap();
         let policy = format!("out/{policy}.yaml");
-        let mut command: Command = place.clean(&kyverno);
+        let mut command: Command = place.clean(kyverno);
         run(command.args(["apply", &policy, "--resource", "pod.yaml", "-o", "mutated"]));
         let files = crate::platforms::files(&place.path("mutated"));
         let text = files

@@ -95,6 +95,18 @@ fn platforms_of_clusters_match_the_golden_files() {
 }
 
 #[test]
+fn kyverno_policies_in_cel_match_the_golden_files() {
+    let place = corp();
+    place.write(
+        "site.pub",
+        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE\n-----END PUBLIC KEY-----\n",
+    );
+    let settings = ["--set", "form=cel", "--set", "image-key=site.pub"];
+    let args = [&["kyverno"], &settings[..]].concat();
+    golden(&place, "kyverno-cel", &args);
+}
+
+#[test]
 fn clusters_with_the_same_name_are_refused() {
     let clusters = "clusters: [{name: a, namespace: n}, {name: a, namespace: m}]\n";
     let printed = refused(&place(&format!("{ROOT}{clusters}"), IMAGES), 2, &["capi"]);

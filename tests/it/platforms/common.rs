@@ -326,4 +326,12 @@ fn kyverno_does_not_replace_a_name_at_the_registry_again() {
             "once for each list of containers: {text}"
         );
     }
+    let cel = ["render", "kyverno", "--set", "form=cel"];
+    place.ok(&[&cel[..], &["--site", "site.yaml", "-o", "cel"]].concat());
+    let text = place.read("cel/replace-registries.yaml");
+    assert!(
+        text.contains("\"r.test/dev/app\": \"r.test/mirror/dev/app\"")
+            && !text.contains("\"r.test\""),
+        "{text}"
+    );
 }

@@ -525,6 +525,7 @@ fn platforms_that_need_no_registry_or_lock_work_without_them() {
         ("kubespray", &[]),
         ("talos", &[]),
         ("kyverno", &[]),
+        ("kyverno", &["--set", "form=cel"]),
         ("kubermatic", &[]),
         ("kubeone", &[]),
         ("openshift", &[]),

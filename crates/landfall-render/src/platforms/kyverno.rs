@@ -1,8 +1,11 @@
 //! `kyverno`: policies that point the images of all pods at the registry and add the proxy.
 
+use super::kyverno_cel;
 use crate::kubernetes_objects::{document, metadata, object};
 use crate::node_registry::{host_paths, join_path};
-use crate::platform::{RenderPlatform, RenderRequest, RenderedConfig, SITE_CLUSTER};
+use crate::platform::{
+    PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, SITE_CLUSTER,
+};
 use crate::proxy::{NoProxyDialect, PodProxy, env};
 use crate::rendered_file::RenderedFile;
 use crate::signature_policy::{IMAGE_KEY, image_key};
@@ -17,20 +20,40 @@ pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
     details: "Names at the registry, tags and digests are not changed. The proxy is not \
               injected into pods in kube-system and kyverno, or into pods with the \
               annotation landfall/inject-proxy: exclude.",
-    settings: &[IMAGE_KEY, SITE_CLUSTER],
+    settings: &[FORM, IMAGE_KEY, SITE_CLUSTER],
     consumer: Some(Consumer::Kyverno),
     has_proxy_part: true,
     ..RenderPlatform::new(render)
 };
 
+/// Selects the kinds of the policies.
+const FORM: PlatformSetting = PlatformSetting::new(
+    "form",
+    "FORM",
+    "The kinds: ClusterPolicy, which Kyverno 1.20 and later refuse, or MutatingPolicy and \
+           ImageValidatingPolicy (cel), for 1.17 and later",
+)
+.one_of(&["cluster-policy", "cel"]);
+
 fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let is_cel = request.settings.get(FORM.key) == Some("cel");
     let mut files = Vec::new();
     if request.target.is_some() {
-        let text = document(&replace(request));
+        let policy = if is_cel {
+            kyverno_cel::replace(request)
+        } else {
+            replace(request)
+        };
+        let text = document(&policy);
         files.push(RenderedFile::new("replace-registries.yaml", text));
     }
     if let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? {
-        let text = document(&inject(&proxy));
+        let policy = if is_cel {
+            kyverno_cel::inject(&proxy)
+        } else {
+            inject(&proxy)
+        };
+        let text = document(&policy);
         files.push(RenderedFile::new("inject-proxy.yaml", text).secret(proxy.has_account));
     }
     if let Some(key) = image_key(&request.settings)? {
@@ -39,11 +62,21 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
                        registry.address to the site";
             return Err(Failure::usage(why));
         }
-        let text = document(&verify(request, &key));
+        let policy = if is_cel {
+            kyverno_cel::verify(request, &key)
+        } else {
+            verify(request, &key)
+        };
+        let text = document(&policy);
         files.push(RenderedFile::new("verify-images.yaml", text));
     }
-    let note = "the policies are for Kyverno up to 1.19; later releases refuse a ClusterPolicy";
-    Ok(RenderedConfig::of_files(files, vec![note.to_owned()]))
+    let mut notes = Vec::new();
+    if !is_cel {
+        let note = "Kyverno 1.20 and later refuse these policies; for 1.17 and later, use --set \
+                    form=cel";
+        notes.push(note.to_owned());
+    }
+    Ok(RenderedConfig::of_files(files, notes))
 }
 
 /// Returns the policy that admits images of the registry only if the key signed them. Kyverno
@@ -69,7 +102,7 @@ fn verify(request: &RenderRequest<'_>, public_key: &str) -> Value {
 }
 
 /// The lists of containers in a pod.
-const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+pub(super) const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
 fn policy(name: &str, rules: Vec<Value>) -> Value {
     let spec = json!({"background": false, "rules": rules});

@@ -16,6 +16,7 @@ mod kubernetes;
 mod kubespray;
 mod kustomize;
 mod kyverno;
+mod kyverno_cel;
 mod nerdctl;
 mod node;
 mod openshift;
