@@ -202,11 +202,11 @@ fn covers(key: &str, full: &str) -> bool {
     let (key_host, key_path) = key.split_at(key.find('/').unwrap_or(key.len()));
     let (host, path) = full.split_at(full.find('/').unwrap_or(full.len()));
     let is_label = |(pattern, label): (&str, &str)| match pattern.split_once('*') {
-        Some((start, end)) => {
-            label.len() >= start.len() + end.len()
-                && label.starts_with(start)
-                && label.ends_with(end)
-        }
+        // the last label has the port, which must be the same
+        Some((start, end)) => label
+            .strip_prefix(start)
+            .and_then(|rest| rest.strip_suffix(end))
+            .is_some_and(|text| !text.contains(':')),
         None => pattern == label,
     };
     let is_host = key_host.split('.').count() == host.split('.').count()
@@ -279,7 +279,8 @@ mod tests {
                 "*.jfrog.test": {"username": "any", "password": "p"},
                 "a.jfrog.test": {"username": "a", "password": "p"},
                 "https://reg-*.test:5000/v2/": {"username": "port", "password": "p"},
-                "*.reg.test/team": {"username": "team", "password": "p"}
+                "*.reg.test/team": {"username": "team", "password": "p"},
+                "k8s.*": {"username": "k8s", "password": "p"}
             }}"#,
         );
         for (host, repository, expected) in [
@@ -292,6 +293,8 @@ mod tests {
             ("reg.test:5000", "x", None),
             ("eu.reg.test", "team/x", Some("team:p")),
             ("eu.reg.test", "teamwork/x", None),
+            ("k8s.test", "x", Some("k8s:p")),
+            ("k8s.test:5000", "x", None),
         ] {
             let found = user(&keychain, host, repository).await;
             assert_eq!(found.as_deref(), expected, "{host}/{repository}");
