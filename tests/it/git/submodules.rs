@@ -174,6 +174,41 @@ fn a_submodule_that_the_manifest_lists_as_well_is_one_entry() {
     assert_eq!(wanted(&place).len(), 1);
 }
 
+/// The lock also has a tag for the commit that the other repository needs. Upstream has no such
+/// tag, so the repository seemed to have moved at each look-up.
+#[test]
+fn a_submodule_may_follow_its_branch() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    for name in ["platform.git", "modules.git"] {
+        server.create(&format!("team/{name}"));
+    }
+    let needed = commit(&server, "team/modules.git", 0, &[]);
+    commit(&server, "team/modules.git", 1, &[]);
+    let links = [("modules", "../modules.git", &*needed)];
+    commit(&server, "team/platform.git", 0, &links);
+    let place = Place::new();
+    let url = server.url("team/platform.git");
+    let listed = format!(
+        "- {{url: \"{}\", ref: main, update: digest}}\n",
+        server.url("team/modules.git")
+    );
+    place.write(
+        "m.yaml",
+        manifest(&url, "ref: main, submodules: true") + &listed,
+    );
+    place.json(0, &["lock", "-f", "m.yaml"]);
+    let check = ["update", "-f", "m.yaml", "--check"];
+    place.json(0, &check);
+    let newest = commit(&server, "team/modules.git", 2, &[]);
+    place.json(4, &check);
+    place.json(0, &["update", "-f", "m.yaml"]);
+    let lock = place.read("landfall.lock");
+    assert!(lock.contains(&newest) && lock.contains(&needed), "{lock}");
+    place.json(0, &check);
+}
+
 #[test]
 fn a_submodule_has_the_large_files_that_its_parent_requests() {
     let Some(server) = GitServer::new() else {

@@ -67,9 +67,13 @@ pub struct LockedGitRef {
 }
 
 /// The digest of the names and objects of `refs`. An update compares it with that of upstream to
-/// find out whether one of them moved.
+/// find out whether one of them moved. Tags that are added for commits cannot move, and are left
+/// out: the lock also has those of commits that other repositories need as submodules.
 pub(crate) fn refs_digest(refs: &[LockedGitRef]) -> Digest {
-    let lines: String = refs.iter().map(|one| format!("{one}\n")).collect();
+    let moving = refs
+        .iter()
+        .filter(|one| one.name != GitRequest::commit_tag(one.id));
+    let lines: String = moving.map(|one| format!("{one}\n")).collect();
     Digest::sha256(lines.as_bytes())
 }
 
