@@ -519,7 +519,11 @@ fn a_registry_may_challenge_only_requests_of_its_api() {
         let host = &front.address;
         images_of(&place, host, &names);
         docker_config(&place, &json!({"auths": {host: auth("old:pw")}}));
-        lock(&place, 0, host);
+        let _ = std::fs::remove_file(place.path("landfall.lock"));
+        let args = ["lock", "-f", "m.yaml", "--store", "s", "--plain-http", host];
+        let printed = place.stderr(0, &args);
+        let notes = printed.matches("; continuing without an account").count();
+        assert_eq!(notes, 1, "{by_token}: {printed}");
         let old = basic("old:pw");
         let requests = front.requests();
         let tried = requests
