@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -323,6 +323,41 @@ fn a_bundle_on_a_file_system_that_cannot_rename_fails_with_another_way() {
         assert!(printed.contains(part), "{printed}");
     }
     assert!(!site.path("B").exists());
+}
+
+/// The folder may be writable for more users than the lock.
+#[test]
+fn a_lock_of_another_user_is_replaced_only_if_it_is_writable() {
+    if !need(&["unshare"]) {
+        return;
+    }
+    let site = Outputs::new();
+    let path = site.path("landfall.lock");
+    // in a namespace of its own, root may not write to files of others
+    let namespace = Command::new("unshare").args(["-r", "true"]).status();
+    if !namespace.is_ok_and(|status| status.success())
+        || std::os::unix::fs::chown(&path, Some(1234), Some(4321)).is_err()
+    {
+        skip(
+            &test_name(),
+            "no namespace of users, or no right to change the owner",
+        );
+        return;
+    }
+    let manifest = site.0.place.read("m.yaml");
+    let endpoint = "endpoints: [{host: added.example.com, port: 443, why: a test}]\n";
+    fs::write(site.path("m.yaml"), manifest + endpoint).unwrap();
+    let run = "$LANDFALL lock -f m.yaml --store stores/first --plain-http $UP > out 2> messages";
+    for (mode, code) in [(0o644, "1"), (0o666, "0")] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let script = format!("code=0; unshare -r {run} || code=$?; echo $code");
+        let printed = site.sh(&script);
+        let messages = site.0.place.read("messages");
+        assert_eq!(printed.trim(), code, "{mode:o}: {messages}");
+        let lock = site.0.place.read("landfall.lock");
+        let is_replaced = lock.contains("added.example.com");
+        assert_eq!(is_replaced, code == "0", "{mode:o}: {messages}");
+    }
 }
 
 /// In shared folders of some hypervisors, for example.

@@ -51,7 +51,7 @@ pub fn replace_file(
     let old = File::open(&path)?;
     refuse_special(&path)?;
     let file = private_file(&path, new)?;
-    let mut lost = copy_attributes(&old, file.as_file(), true)?;
+    let mut lost = copy_attributes(&old, file.as_file(), Some(path.as_path()))?;
     // before the rename: otherwise, a crash could lose both the old and the new content
     file.as_file().sync_all()?;
     let other_names = hard_links(&old)?.saturating_sub(1);
@@ -199,7 +199,7 @@ pub fn write_file_like(from: &Path, to: &Path, content: &[u8]) -> io::Result<()>
     let from = File::open(from)?;
     refuse_special(to)?;
     let file = private_file(to, content)?;
-    copy_attributes(&from, file.as_file(), false)?;
+    copy_attributes(&from, file.as_file(), None)?;
     drop(from);
     file.persist(to)?;
     Ok(())

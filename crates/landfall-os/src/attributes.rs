@@ -6,6 +6,8 @@ use std::path::Path;
 use tempfile::Builder;
 
 #[cfg(unix)]
+use crate::files::check_writable;
+#[cfg(unix)]
 use std::fs::Permissions;
 #[cfg(unix)]
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
@@ -98,23 +100,27 @@ const GROUP_BITS: u32 = 0o070;
 #[cfg(unix)]
 const SET_ID_BITS: u32 = 0o6000;
 
-/// Copies the extended attributes and the mode of `from` to `to`, and with `keeps_owner` its owner
-/// and group too. Returns the attributes that could not be copied. On Windows, only the attribute
-/// "read-only" is copied, and `to` has the access control list of its folder.
+/// Copies the extended attributes and the mode of `from` to `to`, and its owner and group too if
+/// `to` shall replace it at the path `replaced`. Returns the attributes that could not be copied.
+/// On Windows, only the attribute "read-only" is copied, and `to` has the access control list of
+/// its folder.
 ///
 /// # Errors
-/// If an attribute that protects the content cannot be copied.
+/// If an attribute that protects the content cannot be copied, such as the owner of a file to which
+/// this user may not write.
 #[cfg(unix)]
-pub fn copy_attributes(from: &File, to: &File, keeps_owner: bool) -> Result<Vec<String>> {
+pub fn copy_attributes(from: &File, to: &File, replaced: Option<&Path>) -> Result<Vec<String>> {
     let metadata = from.metadata()?;
     let mut mode = metadata.permissions().mode();
     let mut lost: Vec<String> = Vec::new();
-    if keeps_owner {
+    if let Some(path) = replaced {
         let created = to.metadata()?;
         let (uid, gid) = (metadata.uid(), metadata.gid());
         let is_own = (uid, gid) == (created.uid(), created.gid());
         // only root may give a file to another user, and others only to a group of their own
         if !is_own && fchown(to, Some(uid), Some(gid)).is_err() {
+            // the folder may be writable for more users than the file
+            check_writable(path)?;
             mode &= !SET_ID_BITS;
             if uid != created.uid() {
                 lost.push("its owner".into());
@@ -198,7 +204,7 @@ mod extended {
 /// # Errors
 /// If the system refuses.
 #[cfg(windows)]
-pub fn copy_attributes(from: &File, to: &File, _keeps_owner: bool) -> Result<Vec<String>> {
+pub fn copy_attributes(from: &File, to: &File, _replaced: Option<&Path>) -> Result<Vec<String>> {
     to.set_permissions(from.metadata()?.permissions())?;
     Ok(Vec::new())
 }
