@@ -192,7 +192,9 @@ impl<'t> ShellVariables<'t> {
             } else {
                 let name = filling.undecided?;
                 let literals = self.values.get(name)?.literals.iter();
-                for value in literals.filter(|value| !value.is_empty()) {
+                let literals = literals.filter(|value| !value.is_empty());
+                // one more than can be used, because each reference in a text expands its variables
+                for value in literals.take(MAX_EXPANSIONS + 1) {
                     let mut chosen = filling.chosen.clone();
                     chosen.insert(name, *value);
                     open.push(chosen);
@@ -411,6 +413,7 @@ fn variable(placeholder: &str) -> Option<(&str, Option<&str>)> {
 #[cfg(test)]
 mod tests {
     use super::{has_placeholder, placeholder, reference_at, *};
+    use landfall_model::document::growth::assert_linear;
 
     #[test]
     fn two_underscores_between_words_are_a_separator() {
@@ -543,6 +546,16 @@ mod tests {
             format!("for {name} in{values}; do x; done\n")
         };
         assert_eq!(expanded(&(many("A") + &many("B"))), None);
+    }
+
+    #[test]
+    fn many_references_with_a_variable_of_many_values_take_linear_time() {
+        assert_linear(1_000, |count| {
+            let values: String = (0..count).map(|at| format!("V=v{at}\n")).collect();
+            let script = values + "x $V\n";
+            let variables = ShellVariables::of(&script);
+            assert!((0..count).all(|_| variables.expansions("quay.io/a/b:$V").is_none()));
+        });
     }
 
     #[test]
