@@ -257,8 +257,8 @@ fn incomplete(
 
 /// The meaning of the reference at the byte `at`, whose tag or digest is a variable, with the
 /// values that the file gives its variables. If the lock has all of them at one destination, the
-/// repository `name` is changed, and the variable stays. `None` if a value is not known or has
-/// another meaning.
+/// repository `name` is changed, and the variable stays. If the name has a variable, too, it is not
+/// changed. `None` if a value is not known or has another meaning.
 fn with_variables(
     settings: &ScanSettings<'_>,
     text: &str,
@@ -282,6 +282,18 @@ fn with_variables(
     else {
         return unchanged_value(settings, at, value, lookup);
     };
+    // `a/b-$ARCH:1`: the new name would contain the value, and the variable would repeat it
+    let is_named = |value: &String| value[..value.len() - pin(value).len()] == *name;
+    if !values.iter().all(is_named) {
+        let why = format!("its name has a placeholder; the lock has {item}");
+        let role = ReferenceRole::Text;
+        return Some(Occurrence::new(
+            at,
+            value,
+            role,
+            ReferenceMeaning::Left(why),
+        ));
+    }
     let is_there = |lookup: &ReferenceLookup| match lookup {
         ReferenceLookup::Known(other) => other.to.as_ref() == Some(to) && other.digest.is_none(),
         _ => false,

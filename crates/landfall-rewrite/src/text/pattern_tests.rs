@@ -167,6 +167,29 @@ fn the_name_before_a_tag_that_the_file_sets_is_changed() {
     }
 }
 
+/// The new name would contain the value of the variable, and the variable would repeat it.
+#[test]
+fn a_name_that_contains_a_variable_is_listed() {
+    for text in [
+        "S=b\ndocker pull quay.io/a/$S:v1\n",
+        "S=/b\ndocker pull quay.io/a$S:v1\n",
+        "S=b\nV=v1\ndocker pull quay.io/a/${S}:$V\n",
+        "ARG S=inx\nFROM ng$S:1.27\n",
+        "P=io/a/b:v1\ndocker pull quay.$P\n",
+    ] {
+        let (new, left) = run_as(text, TextSyntax::Text);
+        assert_eq!(new, text);
+        assert!(
+            left.len() == 1 && left[0].starts_with("its name has a placeholder; the lock has "),
+            "{text}: {left:?}"
+        );
+    }
+    let empty = "S=\ndocker pull quay.io/a/b$S:v1\n";
+    let expected = "S=\ndocker pull r:5/p/a/b$S:v1\n";
+    let result = run_as(empty, TextSyntax::Text);
+    assert_eq!(result, (expected.to_owned(), vec![]));
+}
+
 /// A host in a variable is listed, unless the file sets it to the destination.
 #[test]
 fn a_host_in_a_variable_is_listed_with_and_without_braces() {
