@@ -129,7 +129,7 @@ pub(super) async fn look_up_tags(
 ) -> Vec<Result<TagState, HttpError>> {
     let presence = Presence::new(session, true);
     let attestations = listed_attestations(lock);
-    let lookups = run_concurrently(deliveries.len(), jobs, async |at: usize| {
+    let look_up = async |at: usize| {
         let delivery = &deliveries[at];
         let entry = &lock.entry(delivery.entry);
         let repository = &delivery.destination.repository;
@@ -174,8 +174,21 @@ pub(super) async fn look_up_tags(
             return Ok(TagState::Unattached(digest));
         }
         Ok(tag_state)
-    });
-    lookups.await
+    };
+    let mut states = run_concurrently(deliveries.len(), jobs, &look_up).await;
+    if session.has_false_404s() {
+        let is_absent = |state: &Result<TagState, HttpError>| {
+            matches!(state, Ok(TagState::Nothing | TagState::Unattached(_)))
+        };
+        let absent: Vec<usize> = (0..states.len())
+            .filter(|at| is_absent(&states[*at]))
+            .collect();
+        let again = run_concurrently(absent.len(), jobs, |at| look_up(absent[at])).await;
+        for (at, state) in absent.into_iter().zip(again) {
+            states[at] = state;
+        }
+    }
+    states
 }
 
 /// The attestations that the indexes of images list, by the digest of the index. Their platform is

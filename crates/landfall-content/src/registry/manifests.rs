@@ -268,6 +268,12 @@ impl RegistrySession {
         }
     }
 
+    /// Whether GET found a manifest for which the registry had answered 404 to HEAD. The first 404s
+    /// of [`RegistrySession::head_manifest`] may then be wrong: only a few of them are confirmed.
+    pub fn has_false_404s(&self) -> bool {
+        self.manifest_heads.fail.load(Ordering::Relaxed)
+    }
+
     async fn get_digest(
         &self,
         repository: &str,
