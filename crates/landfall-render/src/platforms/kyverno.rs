@@ -111,7 +111,11 @@ fn policy(name: &str, rules: Vec<Value>) -> Value {
 }
 
 fn pods() -> Value {
-    json!({"any": [{"resources": {"kinds": ["Pod"], "operations": ["CREATE", "UPDATE"]}}]})
+    json!({"any": [resources("Pod", &["CREATE", "UPDATE"])]})
+}
+
+fn resources(kind: &str, operations: &[&str]) -> Value {
+    json!({"resources": {"kinds": [kind], "operations": operations}})
 }
 
 /// Returns the policy that replaces registries. It has one rule for each repository with its own
@@ -229,14 +233,19 @@ fn rule(name: &str, conditions: &[(&str, &str, Value)], to: &str) -> Value {
     json!({"name": name, "match": pods(), "mutate": {"foreach": each}})
 }
 
-/// Returns the policy that adds the proxy variables to all containers.
+/// Returns the policy that adds the proxy variables to all new containers. Kubernetes refuses every
+/// update of a pod that changes the variables of its containers, and drops such a change from an
+/// update that adds an ephemeral container.
 fn inject(proxy: &PodProxy) -> Value {
     // `(name): "*"` matches each element of the list; if the list is empty, nothing is added
     let each = json!([{"(name)": "*", "env": env(&proxy.variables())}]);
     let lists: Value = LISTS.into_iter().map(|list| (list, each.clone())).collect();
     let rule = json!({
         "name": "proxy-variables",
-        "match": pods(),
+        "match": {"any": [
+            resources("Pod", &["CREATE"]),
+            resources("Pod/ephemeralcontainers", &["UPDATE"]),
+        ]},
         "exclude": {"any": [
             {"resources": {"namespaces": ["kube-system", "kyverno"]}},
             {"resources": {"annotations": {"landfall/inject-proxy": "exclude"}}},
