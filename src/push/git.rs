@@ -39,8 +39,8 @@ impl GitTarget {
     }
 }
 
-/// Pushes the repositories of `lock`, whose packs are in `blobs`. Returns an item for each. Fails if
-/// two repositories would have one URL at the server.
+/// Pushes the repositories of `lock`, whose packs are in `blobs`. Returns an item for each. Fails
+/// if two repositories would have one URL at the server.
 pub(crate) async fn push_git(
     lock: &Lock,
     blobs: &Arc<dyn BlobRead>,

@@ -78,8 +78,8 @@ pub fn if_exists<T>(result: Result<T>) -> Result<Option<T>> {
 }
 
 /// Reads a file of the user's configuration. `None` if there is none: the home folder may be no
-/// folder (`HOME=/dev/null`), and container runtimes create a folder in place of a mounted file that
-/// does not exist.
+/// folder (`HOME=/dev/null`), and container runtimes create a folder in place of a mounted file
+/// that does not exist.
 pub(crate) fn read_configuration(path: &Path) -> Result<Option<String>> {
     match if_exists(fs::read_to_string(path)) {
         Err(error) if error.kind() == ErrorKind::IsADirectory => Ok(None),

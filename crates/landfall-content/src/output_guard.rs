@@ -82,8 +82,8 @@ fn has_content(path: &Path) -> bool {
     has_bytes && !is_written_in_place(path)
 }
 
-/// The name of the record in a folder. It does not end with `.json`, because `kubectl apply -f` reads
-/// every JSON file in a folder.
+/// The name of the record in a folder. It does not end with `.json`, because `kubectl apply -f`
+/// reads every JSON file in a folder.
 pub const OUTPUT_RECORD: &str = ".landfall-files";
 
 const ABOUT: &str = "Files that landfall wrote to this folder, by command. The same command \

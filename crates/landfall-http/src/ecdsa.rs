@@ -12,8 +12,8 @@ use std::sync::{Arc, LazyLock};
 
 type Verifier = &'static dyn SignatureVerificationAlgorithm;
 
-/// Verifies with a key (SEC 1) and the hash of the message a signature in DER; `None` if one of them
-/// is invalid.
+/// Verifies with a key (SEC 1) and the hash of the message a signature in DER; `None` if one of
+/// them is invalid.
 type Verify = fn(key: &[u8], hash: &[u8], signature: &[u8]) -> Option<()>;
 
 /// ECDSA with one curve and one hash.

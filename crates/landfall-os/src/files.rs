@@ -189,8 +189,9 @@ pub fn sync_folder(folder: &Path) -> Result<()> {
     return folder.metadata().map(drop);
 }
 
-/// Returns how many bytes this user can write to the file system of `path`, which must exist. `None`
-/// if the file system does not say, as some that are not on a disk (FUSE), and those without limit.
+/// Returns how many bytes this user can write to the file system of `path`, which must exist.
+/// `None` if the file system does not say, as some that are not on a disk (FUSE), and those without
+/// limit.
 ///
 /// # Errors
 /// If the file system cannot be queried.

@@ -83,8 +83,8 @@ fn refs_of(ids: BTreeMap<String, ObjectId>, head: Option<String>) -> Vec<Offered
     .collect()
 }
 
-/// Whether `name` is that of a branch or tag. It may be one that [`is_ref_name`](crate::is_ref_name)
-/// refuses.
+/// Whether `name` is that of a branch or tag. It may be one that
+/// [`is_ref_name`](crate::is_ref_name) refuses.
 fn is_carried(name: &str) -> bool {
     name.starts_with("refs/heads/") || name.starts_with("refs/tags/")
 }

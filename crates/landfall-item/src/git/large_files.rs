@@ -185,8 +185,8 @@ pub(super) async fn find_large_files(
 
 // The submodules of the locked refs of a repository, as repositories with commits.
 
-/// The failure of the submodule at `path` whose URL is `written`: landfall cannot fetch a repository
-/// from there. The message does not repeat a password in the URL.
+/// The failure of the submodule at `path` whose URL is `written`: landfall cannot fetch a
+/// repository from there. The message does not repeat a password in the URL.
 fn bad_url(path: &str, written: &str, why: &str) -> Failure {
     let path = one_line(path);
     let url = redact_urls(&one_line(written));

@@ -21,8 +21,8 @@ pub struct LockedGitRepository {
     /// SHA-256 of the manifest of the artifact that carries the repository.
     pub digest: Digest,
     /// The path of the working copy, bare repository or git bundle that has the objects, relative
-    /// to the folder of the lock; empty if it is not below that folder. `None` for a repository of a
-    /// git server.
+    /// to the folder of the lock; empty if it is not below that folder. `None` for a repository of
+    /// a git server.
     pub path: Option<String>,
     /// The requested branches, tags and commit ids, and patterns for tags, which are written
     /// between slashes.

@@ -75,8 +75,8 @@ pub(super) async fn has_signed_tags(
     verifying.await.ok().flatten()
 }
 
-/// Verifies that each of `refs` is signed as `rules` demand: the annotated tag or, if the tag has no
-/// signature and is named, the commit. Returns the keys in the order of the refs.
+/// Verifies that each of `refs` is signed as `rules` demand: the annotated tag or, if the tag has
+/// no signature and is named, the commit. Returns the keys in the order of the refs.
 pub(super) fn verified_refs(
     database: &ObjectDatabase,
     refs: &[LockedGitRef],
@@ -128,9 +128,9 @@ pub(super) fn verified_refs(
 }
 
 impl LockedGitRepository {
-    /// Verifies the signatures of all refs by `policy`, with the packs in `blobs`. Returns the names
-    /// of the keys; empty if the repository needs no signature. The tags that `wanted` names count
-    /// as named by the manifest. Keys of OpenPGP must be valid at `time`.
+    /// Verifies the signatures of all refs by `policy`, with the packs in `blobs`. Returns the
+    /// names of the keys; empty if the repository needs no signature. The tags that `wanted` names
+    /// count as named by the manifest. Keys of OpenPGP must be valid at `time`.
     pub(crate) fn signing_keys(
         &self,
         policy: &SignaturePolicy,
@@ -161,7 +161,8 @@ impl LockedGitRepository {
         if packs.packs.iter().all(has) {
             return Ok(());
         }
-        // packs that the lock does not name get other digests, and verification misses the right ones
+        // packs that the lock does not name get other digests, and verification misses the right
+        // ones
         let folder = &resolver.lock_folder;
         let written = write_packs(&resolver.sessions, folder, packs, move |database, plan| {
             store_pack(&disk, database, plan)

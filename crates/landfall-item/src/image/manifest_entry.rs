@@ -34,8 +34,8 @@ pub struct FullImage {
     pub r#ref: Option<String>,
     /// In place of `ref`: the repository whose tags `select` selects.
     pub repo: Option<String>,
-    /// With `repo`: a rule by which `landfall update` selects versions: a range as in `">=1.8 <2"`, or
-    /// a pattern. Or a mapping with one of these as `policy` and, optionally, `minAge`.
+    /// With `repo`: a rule by which `landfall update` selects versions: a range as in `">=1.8 <2"`,
+    /// or a pattern. Or a mapping with one of these as `policy` and, optionally, `minAge`.
     pub select: Option<UpdateRule>,
     /// How many of the newest selected versions are mirrored. Without it, all of them.
     pub newest: Option<NonZeroUsize>,
@@ -347,8 +347,8 @@ pub fn platforms(
             .map_err(|error| span(index).fault(error, None))?;
         platforms.push(platform);
     }
-    // the order has no meaning, and the lock must not change with it; a platform that is listed with
-    // and without a question mark is required
+    // the order has no meaning, and the lock must not change with it; a platform that is listed
+    // with and without a question mark is required
     platforms.sort();
     platforms.dedup_by(|second, first| first.platform == second.platform);
     Ok(platforms)

@@ -51,8 +51,8 @@ const IMPORTED: [&str; 12] = [
 const ADDED_BY_TKG: [&str; 4] = ["localhost", "127.0.0.1", "::1", ".svc"];
 
 /// Drafts a site from `text`, a cluster configuration or the Secret in which TKG stores one. `file`
-/// is its name in messages; `is_direct` returns whether a NO_PROXY list (the first argument) matches
-/// the host of an address (the second).
+/// is its name in messages; `is_direct` returns whether a NO_PROXY list (the first argument)
+/// matches the host of an address (the second).
 ///
 /// # Errors
 /// Fails if `text` is not a cluster configuration, or if an imported variable is a list or mapping,

@@ -122,7 +122,8 @@ impl TextEncoding {
     }
 }
 
-/// Decodes a text in UTF-8, or in UTF-16 with a byte order mark. `None` if `bytes` are no such text.
+/// Decodes a text in UTF-8, or in UTF-16 with a byte order mark. `None` if `bytes` are no such
+/// text.
 pub fn decode_text(bytes: Vec<u8>) -> Option<(String, TextEncoding)> {
     let (text, encoding) = match utf16_units(&bytes) {
         // half a character at the end would be lost

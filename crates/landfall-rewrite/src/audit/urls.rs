@@ -14,8 +14,8 @@ const ENDS: [char; 14] = [
     '"', '\'', '`', '<', '>', '|', '\\', ')', ']', '}', ',', ';', '{', '$',
 ];
 
-/// The number of URLs within a URL that are looked up. Without a limit, a text that repeats `http://`
-/// would take quadratic time.
+/// The number of URLs within a URL that are looked up. Without a limit, a text that repeats
+/// `http://` would take quadratic time.
 const MAX_WITHIN: usize = 8;
 
 /// Finds every URL of `text` that concerns a locked file. The URL of another version of a locked

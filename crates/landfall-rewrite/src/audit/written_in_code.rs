@@ -94,7 +94,8 @@ fn of_helm(text: &str, inventory: &Inventory<'_>) -> Vec<ImageCandidate> {
 const MAX_EXPANDED: usize = 1_000;
 
 /// The images that container engines pull or run, with each value that the file gives a variable in
-/// their names. The script may build them as well. Names with a host are found as words of the text.
+/// their names. The script may build them as well. Names with a host are found as words of the
+/// text.
 fn of_engines(text: &str) -> Vec<ImageCandidate> {
     let names = engine_images(text).into_iter();
     let names = names.filter(|name| {

@@ -203,7 +203,8 @@ impl<'s> GitopsSource<'s> {
     }
 }
 
-/// Flux's OCIRepository and HelmRepository (source.toolkit.fluxcd.io), and Helmfile's `repositories`.
+/// Flux's OCIRepository and HelmRepository (source.toolkit.fluxcd.io), and Helmfile's
+/// `repositories`.
 fn flux_source<'s>(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
     let (at, address) = text_entry(entries, "url")?;
     let is_helmfile = text_of(entries, "oci") == Some("true");
