@@ -121,10 +121,8 @@ fn of_engines(text: &str) -> Vec<ImageCandidate> {
         };
         let Some(values) = values.filter(is_bounded) else {
             let written = reference_at(name, Limits::default().reference_bytes).to_owned();
-            found.push(ImageCandidate {
-                why_not: Some("a part of this name is defined elsewhere".to_owned()),
-                ..ImageCandidate::certain(at, written)
-            });
+            let why = "a part of this name is defined elsewhere";
+            found.push(ImageCandidate::undecided(at, written, why));
             continue;
         };
         let values = values.into_iter().filter(|value| is_pinned(value));

@@ -6,7 +6,9 @@ use crate::index::is_pinned;
 use crate::inventory::{HelmRepositories, Inventory};
 use crate::text::OCI;
 use crate::walk::{ImageCandidate, MappingContext, NodeStep, ReferenceCollector, start_of};
-use crate::yaml::{YamlNode, YamlScalar, documents, items_of, text_entry, text_of, value_of};
+use crate::yaml::{
+    YamlNode, YamlScalar, documents, entries_of, items_of, text_entry, text_of, value_of,
+};
 use landfall_item::ChartName;
 use landfall_model::is_web_url;
 use std::collections::BTreeMap;
@@ -244,16 +246,10 @@ pub(crate) fn add_helm_repositories(text: &str, found: &mut HelmRepositories) {
         return;
     }
     for document in documents(text).flatten() {
-        let Some(YamlNode::Mapping(root)) = &document.root else {
-            continue;
-        };
-        let text_in = |key: &str, name: &str| match value_of(&root.entries, key) {
-            Some(YamlNode::Mapping(inner)) => text_of(&inner.entries, name),
-            _ => None,
-        };
-        if text_of(&root.entries, "kind") == Some(KIND)
-            && let Some(name) = text_in("metadata", "name")
-            && let Some(url) = text_in("spec", "url")
+        let root = document.entries();
+        if text_of(root, "kind") == Some(KIND)
+            && let Some(name) = text_of(entries_of(root, "metadata"), "name")
+            && let Some(url) = text_of(entries_of(root, "spec"), "url")
         {
             let url = Some(url.trim().to_owned());
             let known = found.entry(name.to_owned()).or_insert_with(|| url.clone());

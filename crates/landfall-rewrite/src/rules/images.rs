@@ -9,7 +9,7 @@ use crate::walk::{
     ImageCandidate, ImageClaim, MappingContext, NodeContext, NodeStep, ReferenceCollector, is_list,
     text_start,
 };
-use crate::yaml::{YamlNode, YamlScalar, position_of, text_entry, text_of, value_of};
+use crate::yaml::{YamlNode, YamlScalar, entries_of, position_of, text_entry, text_of, value_of};
 use landfall_model::{Digest, ImageRef, has_host};
 use std::collections::BTreeMap;
 
@@ -156,10 +156,9 @@ pub(super) fn built_image<'s>(
         return Vec::new();
     }
     collector.path.push(NodeStep::Key("image"));
-    collector.add_candidate(ImageCandidate {
-        why_not: Some("its service builds it, so it is not pulled".to_owned()),
-        ..ImageCandidate::certain(text_start(image), written.to_owned())
-    });
+    let why = "its service builds it, so it is not pulled";
+    let start = text_start(image);
+    collector.add_candidate(ImageCandidate::undecided(start, written.to_owned(), why));
     collector.path.pop();
     vec![at]
 }
@@ -282,15 +281,10 @@ fn plan_image<'s>(
     if !(is_in_spec && matches!(around.key, Some("upgrade" | "prepare"))) {
         return None;
     }
-    let Some(YamlNode::Mapping(root)) = &collector.document.root else {
-        return None;
-    };
-    let is_plan = text_of(&root.entries, "kind") == Some("Plan")
-        && text_of(&root.entries, "apiVersion").is_some_and(|version| version.starts_with(PLANS));
-    let Some(YamlNode::Mapping(spec)) = value_of(&root.entries, "spec").filter(|_| is_plan) else {
-        return None;
-    };
-    let version = text_of(&spec.entries, "version")?;
+    let root = collector.document.entries();
+    let is_plan = text_of(root, "kind") == Some("Plan")
+        && text_of(root, "apiVersion").is_some_and(|version| version.starts_with(PLANS));
+    let version = text_of(entries_of(root, "spec"), "version").filter(|_| is_plan)?;
     let (at, image) = text_entry(members.entries, "image")?;
     let name = image.value.trim();
     // a tag cannot contain the `+` of a version
