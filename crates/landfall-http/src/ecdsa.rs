@@ -25,36 +25,30 @@ struct Ecdsa {
     verify: Verify,
 }
 
-static P256_SHA512: Ecdsa = Ecdsa {
-    key: alg_id::ECDSA_P256,
-    signature: alg_id::ECDSA_SHA512,
-    hash: &SHA512,
-    verify: verify_p256,
-};
-static P384_SHA512: Ecdsa = Ecdsa {
-    key: alg_id::ECDSA_P384,
-    signature: alg_id::ECDSA_SHA512,
-    hash: &SHA512,
-    verify: verify_p384,
-};
-static P521_SHA256: Ecdsa = Ecdsa {
-    key: alg_id::ECDSA_P521,
-    signature: alg_id::ECDSA_SHA256,
-    hash: &SHA256,
-    verify: verify_p521,
-};
-static P521_SHA384: Ecdsa = Ecdsa {
-    key: alg_id::ECDSA_P521,
-    signature: alg_id::ECDSA_SHA384,
-    hash: &SHA384,
-    verify: verify_p521,
-};
-static P521_SHA512: Ecdsa = Ecdsa {
-    key: alg_id::ECDSA_P521,
-    signature: alg_id::ECDSA_SHA512,
-    hash: &SHA512,
-    verify: verify_p521,
-};
+impl Ecdsa {
+    const fn new(
+        key: AlgorithmIdentifier,
+        (signature, hash): (AlgorithmIdentifier, &'static Algorithm),
+        verify: Verify,
+    ) -> Ecdsa {
+        Ecdsa {
+            key,
+            signature,
+            hash,
+            verify,
+        }
+    }
+}
+
+const WITH_SHA256: (AlgorithmIdentifier, &Algorithm) = (alg_id::ECDSA_SHA256, &SHA256);
+const WITH_SHA384: (AlgorithmIdentifier, &Algorithm) = (alg_id::ECDSA_SHA384, &SHA384);
+const WITH_SHA512: (AlgorithmIdentifier, &Algorithm) = (alg_id::ECDSA_SHA512, &SHA512);
+
+static P256_SHA512: Ecdsa = Ecdsa::new(alg_id::ECDSA_P256, WITH_SHA512, verify_p256);
+static P384_SHA512: Ecdsa = Ecdsa::new(alg_id::ECDSA_P384, WITH_SHA512, verify_p384);
+static P521_SHA256: Ecdsa = Ecdsa::new(alg_id::ECDSA_P521, WITH_SHA256, verify_p521);
+static P521_SHA384: Ecdsa = Ecdsa::new(alg_id::ECDSA_P521, WITH_SHA384, verify_p521);
+static P521_SHA512: Ecdsa = Ecdsa::new(alg_id::ECDSA_P521, WITH_SHA512, verify_p521);
 
 /// The algorithms for the signatures of certificates.
 static OF_CERTIFICATES: [Verifier; 5] = [
