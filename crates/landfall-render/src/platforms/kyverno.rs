@@ -35,25 +35,36 @@ const FORM: PlatformSetting = PlatformSetting::new(
 )
 .one_of(&["cluster-policy", "cel"]);
 
+/// The policies in one form.
+pub(super) struct Policies {
+    /// Replaces registries.
+    pub(super) replace: fn(&RenderRequest<'_>) -> Value,
+    /// Adds the proxy variables.
+    pub(super) inject: fn(&PodProxy) -> Value,
+    /// Admits images of the registry only if this key signed them.
+    pub(super) verify: fn(&RenderRequest<'_>, &str) -> Value,
+}
+
+const CLUSTER_POLICIES: Policies = Policies {
+    replace,
+    inject,
+    verify,
+};
+
 fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let is_cel = request.settings.get(FORM.key) == Some("cel");
+    let policies = if is_cel {
+        kyverno_cel::POLICIES
+    } else {
+        CLUSTER_POLICIES
+    };
     let mut files = Vec::new();
     if request.target.is_some() {
-        let policy = if is_cel {
-            kyverno_cel::replace(request)
-        } else {
-            replace(request)
-        };
-        let text = document(&policy);
+        let text = document(&(policies.replace)(request));
         files.push(RenderedFile::new("replace-registries.yaml", text));
     }
     if let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? {
-        let policy = if is_cel {
-            kyverno_cel::inject(&proxy)
-        } else {
-            inject(&proxy)
-        };
-        let text = document(&policy);
+        let text = document(&(policies.inject)(&proxy));
         files.push(RenderedFile::new("inject-proxy.yaml", text).secret(proxy.has_account));
     }
     if let Some(key) = image_key(&request.settings)? {
@@ -62,12 +73,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
                        registry.address to the site";
             return Err(Failure::usage(why));
         }
-        let policy = if is_cel {
-            kyverno_cel::verify(request, &key)
-        } else {
-            verify(request, &key)
-        };
-        let text = document(&policy);
+        let text = document(&(policies.verify)(request, &key));
         files.push(RenderedFile::new("verify-images.yaml", text));
     }
     let mut notes = Vec::new();

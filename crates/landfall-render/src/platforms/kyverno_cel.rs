@@ -4,13 +4,19 @@
 //! The expressions are the same at every site, and need only functions that Kubernetes has too. The
 //! facts of the site are in a variable, which is JSON: JSON is a part of CEL.
 
-use super::kyverno::LISTS;
+use super::kyverno::{LISTS, Policies};
 use crate::kubernetes_objects::{metadata, object};
 use crate::node_registry::{host_paths, join_path};
 use crate::platform::RenderRequest;
 use crate::proxy::{PodProxy, env};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+
+pub(super) const POLICIES: Policies = Policies {
+    replace,
+    inject,
+    verify,
+};
 
 /// The version of the policies. Kyverno has it since 1.17.
 const API_VERSION: &str = "policies.kyverno.io/v1";
@@ -42,7 +48,7 @@ const VERIFY: &str = "(images.initContainers + images.containers + images.epheme
 
 /// Returns the policy that replaces registries. Its variable has the name at the registry of each
 /// repository with its own path, and of each host, unless it is the registry itself.
-pub(super) fn replace(request: &RenderRequest<'_>) -> Value {
+fn replace(request: &RenderRequest<'_>) -> Value {
     let own = &request.mapping.target().registry;
     let mut names = BTreeMap::new();
     for (host, paths) in host_paths(request) {
@@ -63,7 +69,7 @@ pub(super) fn replace(request: &RenderRequest<'_>) -> Value {
 }
 
 /// Returns the policy that adds the proxy variables to all new containers.
-pub(super) fn inject(proxy: &PodProxy) -> Value {
+fn inject(proxy: &PodProxy) -> Value {
     let excluded = json!({
         "key": "kubernetes.io/metadata.name",
         "operator": "NotIn",
@@ -92,7 +98,7 @@ pub(super) fn inject(proxy: &PodProxy) -> Value {
 
 /// Returns the policy that admits images of the registry only if the key signed them. Kyverno first
 /// adds the digests of images, which the policy demands.
-pub(super) fn verify(request: &RenderRequest<'_>, public_key: &str) -> Value {
+fn verify(request: &RenderRequest<'_>, public_key: &str) -> Value {
     let cosign = json!({
         "key": {"data": public_key},
         // the site's signatures are not in a transparency log
