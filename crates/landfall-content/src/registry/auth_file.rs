@@ -104,7 +104,8 @@ impl AuthFile {
             cred_helpers,
             creds_store,
         } = &config;
-        // `.dockercfg`, of which OpenShift and Kubernetes have secrets, is the map of entries itself
+        // `.dockercfg`, of which OpenShift and Kubernetes have secrets, is the map of entries
+        // itself
         if auths.is_empty()
             && cred_helpers.is_empty()
             && creds_store.is_none()

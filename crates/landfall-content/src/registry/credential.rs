@@ -140,8 +140,8 @@ pub(super) fn read_named(path: &Path, setting: &str) -> Result<String, Failure> 
 }
 
 /// Reads user name, password and their source from a `credentials` entry of the site. Fails with
-/// `missing` if the entry names neither a file nor two variables, if a variable is missing or empty, if the file
-/// cannot be read, or if its first line is not `user:password`.
+/// `missing` if the entry names neither a file nor two variables, if a variable is missing or
+/// empty, if the file cannot be read, or if its first line is not `user:password`.
 pub(super) fn site_secret(
     site: &Site,
     from: &SiteCredentials,

@@ -114,8 +114,8 @@ crate::serde_as_text!(MinimumAge);
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct SignatureRule {
-    /// The items, with `*` for any text: images and charts by their repository or full reference, as
-    /// in `quay.io/team/*`; files, and charts of HTTP repositories, by their URL, as in
+    /// The items, with `*` for any text: images and charts by their repository or full reference,
+    /// as in `quay.io/team/*`; files, and charts of HTTP repositories, by their URL, as in
     /// `https://dl.k8s.io/*`; git repositories by `git+` and their URL, as in
     /// `git+https://git.example.com/*`.
     pub r#match: String,

@@ -296,8 +296,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// Claims the `wanted` blobs, which the lock with this fingerprint and text names. Afterwards no
-/// `gc` deletes them while the claim is valid, and deletions in progress have ended. Fails if a `gc`
-/// is still deleting some of them after `gc_wait`.
+/// `gc` deletes them while the claim is valid, and deletions in progress have ended. Fails if a
+/// `gc` is still deleting some of them after `gc_wait`.
 pub(super) async fn claim(
     bucket: &Bucket,
     fingerprint: &Digest,
