@@ -325,10 +325,7 @@ impl Auth {
             class: SlotClass::SignIn,
             ..HttpRequest::new(Method::GET, url, RequestPurpose::Registry)
         };
-        let request = match header {
-            Some(header) => request.header(AUTHORIZATION, header),
-            None => request,
-        };
+        let request = request.optional_header(AUTHORIZATION, header);
         self.transport.send(&request).await.ok()
     }
 
