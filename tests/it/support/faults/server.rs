@@ -376,9 +376,10 @@ impl Faults {
     fn next(&self, on: RequestKind, request: &Request) -> Option<FaultKind> {
         let mut state = self.state();
         let mut found = None;
+        let path = format!("{}$", request.path);
         let fits = |fault: &Fault| {
             let ranged = request.range().is_some() || !fault.what.is_of_ranges();
-            fault.on == on && ranged && request.path.contains(&fault.at)
+            fault.on == on && ranged && path.contains(&fault.at)
         };
         for fault in state.faults.iter_mut().filter(|fault| fits(fault)) {
             if fault.skip > 0 {

@@ -146,7 +146,7 @@ impl FaultKind {
 pub struct Fault {
     pub on: RequestKind,
     pub what: FaultKind,
-    /// Applies only to paths that contain this text.
+    /// Applies only to paths that contain this text, which may close with `$` for the end.
     pub at: String,
     /// The number of matching requests that pass before the fault applies.
     pub skip: usize,
