@@ -129,6 +129,8 @@ const FILE_READERS: &[&[&str]] = &[
     &["import", "skopeo-sync", "doc", "-o", "imported"],
     &["import", "regsync", "doc", "-o", "imported"],
     &["import", "ocync", "doc", "-o", "imported"],
+    &["import", "dregsy", "doc", "-o", "imported"],
+    &["import", "image-syncer", "doc", "-o", "imported"],
     &["import", "tkg", "doc", "-o", "imported"],
 ];
 

@@ -1,8 +1,10 @@
 //! Converts lists and configurations of other tools to a manifest. Each format is a file here and a
 //! row of `table`.
 
+mod dregsy;
 mod dt_lock;
 mod hauler;
+mod image_syncer;
 mod imgpkg_lock;
 mod imported;
 mod mapping_txt;

@@ -3,8 +3,8 @@
 
 use super::imported::{ImportSource, ImportedItems};
 use super::{
-    dt_lock, hauler, imgpkg_lock, mapping_txt, oc_mirror, ocync, plain, regsync, skopeo_sync,
-    tkg_bom, zarf,
+    dregsy, dt_lock, hauler, image_syncer, imgpkg_lock, mapping_txt, oc_mirror, ocync, plain,
+    regsync, skopeo_sync, tkg_bom, zarf,
 };
 use landfall_model::document::Diagnostic;
 
@@ -101,4 +101,10 @@ pub const IMPORT_FORMATS: &[ImportFormat] = &[
     ),
     format("regsync", "the configuration of regsync", regsync::read),
     format("ocync", "the configuration of ocync", ocync::read),
+    format("dregsy", "the configuration of dregsy", dregsy::read),
+    format(
+        "image-syncer",
+        "the images of image-syncer, YAML or JSON",
+        image_syncer::read,
+    ),
 ];
