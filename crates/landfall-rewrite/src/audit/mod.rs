@@ -489,6 +489,9 @@ mod tests {
             "env: [{name: A_CONTAINER_IMAGE_AND_VERSION, value: 'x/y:1'}]",
             "images: {a: {image: x/y, version: 1}}",
             "- {op: replace, path: /spec/containers/0/image, value: 'x/y:1'}",
+            "values: |\n  image: {repository: x/y, tag: 1}\n",
+            "config: |\n  image: 'x/y:1'\n",
+            "image: >-\n  x/y:1\n",
             // not JSON, because a bracket is missing
             "examples: |\n  [{\n  \"image\":\"x/y:1\",\n  }\n",
         ] {

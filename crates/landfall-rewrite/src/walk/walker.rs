@@ -392,7 +392,9 @@ impl<'s> DocumentWalker<'_, 's> {
         // `{{ call }}` is a template, not JSON
         let flow =
             text.starts_with(['{', '[']) && !text.starts_with("{{") && text.ends_with(['}', ']']);
-        if text.contains('\n') || flow {
+        let block = matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded);
+        // a document may have a single line
+        if text.contains('\n') || flow || (block && text.contains(": ")) {
             return self.text(scalar, around, occurrences);
         }
         if let Some(claim) = self.claim(text, &around) {
