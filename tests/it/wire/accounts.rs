@@ -182,6 +182,79 @@ fn an_identity_token_is_exchanged_at_the_realm_and_its_refusal_is_final() {
 }
 
 #[test]
+fn a_token_service_that_answers_only_post_gets_the_password_in_a_form() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let names = ["app".to_owned()];
+    let registry = registry_with(&place, &names);
+    for status in [404, 405, 501] {
+        let front = behind_realm(&registry, move |request| {
+            let form = String::from_utf8_lossy(&request.body);
+            let good = "grant_type=password&username=u&password=a%26b&client_id=landfall&scope=";
+            match request.method.as_str() {
+                "POST" if form.starts_with(good) => good_token(),
+                "POST" => {
+                    ProxyAction::Answer(400, Vec::new(), r#"{"error":"invalid_grant"}"#.into())
+                }
+                _ => ProxyAction::status(status),
+            }
+        });
+        images_of(&place, &front.address, &names);
+        docker_config(&place, &json!({"auths": {&front.address: auth("u:a&b")}}));
+        lock(&place, 0, &front.address);
+        docker_config(&place, &json!({"auths": {&front.address: auth("u:other")}}));
+        let report = lock(&place, 1, &front.address);
+        let why = reasons(&report)[0];
+        assert!(
+            why.contains("account 'u'") && why.contains("was refused"),
+            "{why}"
+        );
+        // the realm is wrong
+        let front = behind_realm(&registry, move |_| ProxyAction::status(status));
+        images_of(&place, &front.address, &names);
+        docker_config(&place, &json!({"auths": {&front.address: auth("u:a&b")}}));
+        let report = lock(&place, 1, &front.address);
+        let why = reasons(&report)[0];
+        assert!(why.contains(&format!("/token answered {status}")), "{why}");
+    }
+}
+
+#[test]
+fn public_content_that_an_account_may_not_read_is_read_without_it() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let names = ["own/app", "public/app", "secret/app"].map(str::to_owned);
+    let registry = registry_with(&place, &names);
+    let front = behind_realm(&registry, |request| {
+        let is_of = |part: &str| request.target.contains(part);
+        match request.header("authorization") {
+            Some(_) if is_of("own") => good_token(),
+            None if is_of("public") => good_token(),
+            Some(_) => ProxyAction::status(403),
+            None => ProxyAction::status(401),
+        }
+    });
+    let host = &front.address;
+    images_of(&place, host, &names);
+    docker_config(&place, &json!({"auths": {host: auth("u:p")}}));
+    let report = lock(&place, 3, host);
+    for item in report["items"].as_array().unwrap() {
+        let why = item["reason"].as_str().unwrap_or_default();
+        match item["name"].as_str().unwrap().contains("/secret/") {
+            true => assert!(
+                why.contains("account 'u'") && why.contains("may not do this"),
+                "{why}"
+            ),
+            false => assert_eq!(item["status"], "done", "{why}"),
+        }
+    }
+}
+
+#[test]
 fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
     if !need(&["gzip"]) {
         return;

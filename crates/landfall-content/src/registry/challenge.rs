@@ -131,6 +131,11 @@ pub(super) struct TokenScope {
 }
 
 impl TokenScope {
+    /// Whether the request only reads from a repository.
+    pub(super) fn is_read_of_repository(&self) -> bool {
+        !(self.repository.is_empty() || self.push || self.delete)
+    }
+
     /// Returns the equivalent scope for a registry without the action `delete`, or `None` if this
     /// scope does not contain `delete`. Quay requires `push` to delete, and its token service
     /// refuses a scope with an unknown action.

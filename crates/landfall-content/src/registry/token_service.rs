@@ -124,6 +124,18 @@ impl Auth {
             return Err(self.deny_account(account, state, &said));
         }
         let error = self.denied(scope, status).await.hint(&said);
+        // public content needs no account, and an account may have no right to it
+        if scope.is_read_of_repository()
+            && let Ok(Ok(token)) = self.fetch(&scope.to_strings(), realm, service, None).await
+        {
+            let note = format!(
+                "{}: {account} gets no token for some repositories, which are read without an \
+                 account",
+                self.host
+            );
+            self.transport.note_once(&note);
+            return Ok(token);
+        }
         state.deny_scope(scope, error.clone());
         Err(error)
     }
@@ -159,24 +171,52 @@ impl Auth {
         service: Option<&str>,
         account: Option<&Credential>,
     ) -> Result<Result<BearerToken, TokenRefusal>, HttpError> {
-        let fetch = || self.fetch_once(scopes, realm, service, account);
-        self.transport.retry_policy().read_body(fetch).await
+        let policy = self.transport.retry_policy();
+        let has_password =
+            account.is_some_and(|account| matches!(account.secret, RegistrySecret::Basic(..)));
+        let fetch = || self.fetch_once(scopes, realm, service, account, false);
+        match policy.read_body(fetch).await {
+            // some services answer only POST (distribution OAuth2 specification)
+            Err(error)
+                if has_password && matches!(error.kind, ErrorKind::Status(404 | 405 | 501)) =>
+            {
+                let fetch = || self.fetch_once(scopes, realm, service, account, true);
+                policy.read_body(fetch).await.map_err(|_| error)
+            }
+            answer => answer,
+        }
     }
 
+    /// Requests a token once. A refresh token is sent in a form, and so is a password if `by_form`
+    /// is set.
     async fn fetch_once(
         &self,
         scopes: &[String],
         realm: &Url,
         service: Option<&str>,
         account: Option<&Credential>,
+        by_form: bool,
     ) -> Result<Result<BearerToken, TokenRefusal>, BodyFailure<HttpError>> {
-        let mut request = match account.map(|account| &account.secret) {
-            Some(RegistrySecret::Identity(refresh)) => {
+        let secret = account.map(|account| &account.secret);
+        let grant = match secret {
+            Some(RegistrySecret::Identity(refresh)) => Some(vec![
+                ("grant_type", "refresh_token"),
+                ("refresh_token", refresh.as_str()),
+            ]),
+            Some(RegistrySecret::Basic(user, password)) if by_form => Some(vec![
+                ("grant_type", "password"),
+                ("username", user.as_str()),
+                ("password", password.as_str()),
+            ]),
+            _ => None,
+        };
+        let has_form = grant.is_some();
+        let mut request = match grant {
+            Some(grant) => {
                 let mut form = url::form_urlencoded::Serializer::new(String::new());
-                form.append_pair("grant_type", "refresh_token")
-                    .append_pair("refresh_token", refresh);
-                // required by the OAuth2 specification of distribution
-                form.append_pair("client_id", "landfall");
+                form.extend_pairs(grant)
+                    // required by the OAuth2 specification of distribution
+                    .append_pair("client_id", "landfall");
                 if !scopes.is_empty() {
                     form.append_pair("scope", &scopes.join(" "));
                 }
@@ -187,7 +227,7 @@ impl Auth {
                 request.body = RequestBody::Bytes(form.finish().into());
                 request
             }
-            basic => {
+            None => {
                 let mut url = realm.clone();
                 {
                     let mut query = url.query_pairs_mut();
@@ -197,7 +237,7 @@ impl Auth {
                     });
                 }
                 let request = HttpRequest::new(Method::GET, url, RequestPurpose::Token);
-                let header = basic.and_then(RegistrySecret::basic_header);
+                let header = secret.and_then(RegistrySecret::basic_header);
                 request.optional_header(AUTHORIZATION, header.as_deref())
             }
         };
@@ -225,11 +265,9 @@ impl Auth {
             .await
             .map_err(BodyFailure::reading)?;
         if !status.is_success() {
-            let by_refresh_token = account
-                .is_some_and(|account| matches!(account.secret, RegistrySecret::Identity(_)));
-            // a rejected refresh token is answered with 400, not 401
+            // a rejected refresh token or password in a form is answered with 400, not 401
             let said = describe(&api_errors(&body), &body, None, None);
-            if by_refresh_token && is_invalid_grant(status, &body) {
+            if has_form && is_invalid_grant(status, &body) {
                 let status = StatusCode::UNAUTHORIZED;
                 return Ok(Err(TokenRefusal { status, said }));
             }
@@ -305,7 +343,7 @@ impl Auth {
     }
 }
 
-/// Whether a token service rejects a refresh token (RFC 6749, section 5.2).
+/// Whether a token service rejects a refresh token or a password (RFC 6749, section 5.2).
 fn is_invalid_grant(status: StatusCode, body: &[u8]) -> bool {
     let document: Option<serde_json::Value> = from_json(body).ok();
     status == StatusCode::BAD_REQUEST
