@@ -48,6 +48,8 @@ impl Transport {
             // ignores lines that are no header, and reads names with a blank before the colon
             .http1_ignore_invalid_headers_in_responses(true)
             .http1_allow_spaces_after_header_name_in_responses(true)
+            // gateways add a header for each rule or cookie; the size of all stays limited
+            .http1_max_headers(500)
             // reqwest would read the proxy variables itself; `ProxyRules` decides instead
             .no_proxy()
             .redirect(Policy::none())

@@ -527,6 +527,14 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_answer_may_have_hundreds_of_headers() {
+        let headers = "\r\nX-Usage: 1".repeat(400);
+        let location = format!("/next{headers}");
+        let response = response_after(Method::GET, "302 Found", location.leak()).await;
+        assert_eq!(response.unwrap().status.as_u16(), 200);
+    }
+
+    #[tokio::test]
     async fn endless_redirects_with_cookies_are_explained() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
