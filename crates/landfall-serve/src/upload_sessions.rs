@@ -12,6 +12,8 @@ use tokio::sync::OwnedMutexGuard;
 
 /// How long an upload without bytes must be unused before another one may take its place.
 const MIN_UNUSED: Duration = Duration::from_secs(2);
+/// The same for an upload with bytes, whose client may be busy between two chunks.
+const MIN_UNUSED_PARTIAL: Duration = Duration::from_mins(5);
 
 /// The chunked uploads that clients have begun and not finished.
 #[derive(Default)]
@@ -101,15 +103,21 @@ impl UploadSessions {
     }
 }
 
-/// The upload without bytes that was unused for longest. Clients begin uploads only to find out
-/// whether they may push, and do not always cancel them.
+/// The upload that was unused for longest, one without bytes if possible. Clients begin uploads
+/// only to find out whether they may push, and do not always cancel them. Those whose connection
+/// broke often begin a new upload.
 fn abandoned(sessions: &SessionsById) -> Option<String> {
-    let empty = sessions
-        .iter()
-        .filter(|(_, session)| session.size() == Some(0))
-        .map(|(id, session)| (session.unused_for(), id));
-    let (unused, id) = empty.max()?;
-    (unused >= MIN_UNUSED).then(|| id.clone())
+    let unused = sessions.iter().filter_map(|(id, session)| {
+        let is_empty = session.size()? == 0;
+        let unused = session.unused_for();
+        let min = if is_empty {
+            MIN_UNUSED
+        } else {
+            MIN_UNUSED_PARTIAL
+        };
+        (unused >= min).then_some((is_empty, unused, id))
+    });
+    unused.max().map(|(_, _, id)| id.clone())
 }
 
 impl PushedUpload {
@@ -144,7 +152,7 @@ mod tests {
     use landfall_model::Algorithm;
 
     #[test]
-    fn an_abandoned_upload_without_bytes_gives_its_place_to_a_new_one() {
+    fn an_abandoned_upload_gives_its_place_to_a_new_one() {
         let dir = tempfile::tempdir().unwrap();
         let store = WritableStore::open(dir.path(), None).unwrap();
         let sessions = UploadSessions::default();
@@ -153,22 +161,31 @@ mod tests {
             incoming.write(bytes).unwrap();
             sessions.add("a", incoming, 3)
         };
+        let set_unused = |id: &str, time: Duration| {
+            let session = sessions.get("a", id).unwrap();
+            *locked(&session.last_used) = Instant::now().checked_sub(time).unwrap();
+        };
         let partial = begin(b"abc").unwrap();
         let empty = begin(b"").unwrap();
         let used = begin(b"").unwrap();
         for id in [&partial, &empty, &used] {
-            let session = sessions.get("a", id).unwrap();
-            let earlier = Instant::now().checked_sub(MIN_UNUSED).unwrap();
-            *locked(&session.last_used) = earlier;
+            set_unused(id, MIN_UNUSED);
         }
         let session = sessions.get("a", &used).unwrap();
         let slot = session.incoming.try_lock().unwrap();
         let third = begin(b"").unwrap();
         let refused = begin(b"").unwrap_err();
         assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
-        drop(slot);
         assert!(sessions.get("a", &empty).is_err());
         for id in [&partial, &used, &third] {
+            assert!(sessions.get("a", id).is_ok());
+        }
+        // only uploads with bytes, or in use, are left
+        set_unused(&partial, MIN_UNUSED_PARTIAL);
+        let fourth = begin(b"").unwrap();
+        drop(slot);
+        assert!(sessions.get("a", &partial).is_err());
+        for id in [&used, &third, &fourth] {
             assert!(sessions.get("a", id).is_ok());
         }
     }
