@@ -21,8 +21,8 @@ use jiff::{Timestamp, ToSpan};
 use landfall_content::registry::{Challenge, CredentialLookup, RegistrySessions, realm_url};
 use landfall_content::upstream::{expect_success, get_file};
 use landfall_http::{
-    Certificate, HttpError, HttpRequest, HttpResponse, PathInspection, RequestPurpose, Transport,
-    redacted_url,
+    Certificate, ErrorKind, HttpError, HttpRequest, HttpResponse, PathInspection, RequestPurpose,
+    Transport, redacted_url,
 };
 use reqwest::header::RANGE;
 use reqwest::{Method, StatusCode};
@@ -282,6 +282,13 @@ impl HostChecker<'_> {
             None => connection.is_ok(),
             Some(Err(error)) => {
                 self.steps.no("tls", error.to_string());
+                // the handshake broke off before there was a certificate
+                if error.kind == ErrorKind::Network {
+                    self.steps.fix(
+                        "enable TLS 1.3, or TLS 1.2 with ECDHE, at the server, or let a local \
+                         proxy connect to it; is it an https server at all?",
+                    );
+                }
                 false
             }
             Some(Ok(shaken)) => {

@@ -8,6 +8,7 @@ use crate::support::library::{ClientBuilder, Limits, PinPolicy, Store, load_mani
 use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::{Place, free_port, need};
 use std::collections::BTreeSet;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -273,4 +274,24 @@ fn a_silent_private_host_is_probed_once() {
         why.contains("no answer to TLS") && why.contains("landfall doctor"),
         "{why}"
     );
+}
+
+#[test]
+fn the_fix_of_a_refused_handshake_is_not_about_certificates() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            // unread bytes would reset the connection before the client has read the alert
+            if stream.read(&mut [0; 4096]).is_ok_and(|length| length > 0) {
+                // HandshakeFailure (RFC 8446, 6)
+                let _ = stream.write_all(&[21, 3, 3, 0, 2, 2, 40]);
+            }
+        }
+    });
+    let report = Place::new().json(4, &["doctor", &url]);
+    let checks = report["targets"][0]["checks"].as_array().unwrap();
+    let tls = checks.iter().find(|check| check["check"] == "tls").unwrap();
+    let fix = tls["fix"].as_str().unwrap();
+    assert!(fix.starts_with("enable TLS 1.3"), "{fix}");
 }
