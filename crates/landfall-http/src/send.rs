@@ -230,8 +230,12 @@ impl Transport {
         response: &HttpResponse,
         tally: &mut RequestTally,
     ) -> Option<Duration> {
-        // the statuses with which object stores answer an expired signature
-        let is_refused = matches!(response.status, StatusCode::FORBIDDEN | StatusCode::GONE);
+        // the statuses with which object stores answer an expired signature; Google and, for
+        // temporary credentials, Amazon answer 400
+        let is_refused = matches!(
+            response.status,
+            StatusCode::BAD_REQUEST | StatusCode::FORBIDDEN | StatusCode::GONE
+        );
         let is_elsewhere = response.url.origin() != request.url.origin();
         if !(is_refused && is_elsewhere && request.retried) || tally.was_refused_elsewhere {
             return None;

@@ -10,6 +10,7 @@ use crate::support::peers::{file_server, own_registry};
 use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::{Images, Place, need};
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A file server with `tool.bin`, behind a proxy that refuses HEAD requests. The proxy compresses
 /// the responses to all other requests and sets `Content-Encoding`.
@@ -399,6 +400,46 @@ fn a_blob_is_found_by_get_if_head_says_nothing() {
         let report = place.json(0, &[&push, &to[..]].concat());
         assert_eq!(report["items"][0]["status"], "present", "{report:#}");
         assert!(front.count("HEAD", "/blobs/") > 0 && front.count("PUT", "") == 0);
+    }
+}
+
+#[test]
+fn an_expired_signed_url_is_requested_again_from_the_registry() {
+    let mut content = Content::default();
+    let image = content.image("app", "linux/amd64", &[(1, 300)]);
+    content.tag("app", "v1", &image);
+    let registry = Faults::new(content);
+    for (status, code, exit) in [
+        (400, "ExpiredToken", 0),
+        (403, "AccessDenied", 0),
+        (404, "NoSuchKey", 1),
+    ] {
+        let count = AtomicUsize::new(0);
+        let store = ReverseProxy::new(&registry.address, move |_| {
+            match count.fetch_add(1, Ordering::Relaxed) {
+                0 => {
+                    let body = format!("<Error><Code>{code}</Code></Error>");
+                    ProxyAction::Answer(status, Vec::new(), body)
+                }
+                _ => ProxyAction::Pass,
+            }
+        });
+        let address = store.address.clone();
+        let front = ReverseProxy::new(&registry.address, move |request| {
+            if request.is("GET", "/blobs/") {
+                let to = format!("http://{address}{}", request.target);
+                ProxyAction::Answer(307, vec![("Location".into(), to)], String::new())
+            } else {
+                ProxyAction::Pass
+            }
+        });
+        let place = Place::new();
+        lock_image(&place, &front.address, "app:v1", 0);
+        let pull = ["pull", "--store", "s", "--plain-http", &front.address];
+        let report = place.json(exit, &pull);
+        let why = reasons(&report)[0];
+        assert_eq!(why.contains(code), exit == 1, "{why}");
+        assert!(!why.contains("not a registry"), "{why}");
     }
 }
 

@@ -49,8 +49,10 @@ impl RegistrySession {
         let words = response.server_words().await;
         let host = host_of(&url);
         // registries name themselves in a header or send error objects; other web servers do
-        // neither. A server that gets a PUT has accepted the beginning of an upload.
-        let may_be_strange = method != Method::HEAD && method != Method::PUT;
+        // neither. A server that gets a PUT has accepted the beginning of an upload, and one that
+        // redirects to a storage is a registry.
+        let may_be_strange =
+            method != Method::HEAD && method != Method::PUT && url.origin() == self.base.origin();
         let strange = may_be_strange && !is_registry && words.errors.is_empty();
         let advice = match status.as_u16() {
             400 if url.scheme() == "http" && wants_tls(&words.body) => plain_http_advice(&url),
