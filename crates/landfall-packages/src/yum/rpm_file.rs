@@ -2,12 +2,14 @@
 //!
 //! The format, according to RPM's manual ("RPM V4 package format"): a lead of 96 bytes; a header
 //! with signatures, padded to a multiple of 8 bytes; the main header; and the payload. A signature
-//! covers the main header, which contains the digest of the payload.
+//! covers the main header, which contains the digest of the payload. In packages without such a
+//! digest, an older kind of signature covers the main header and the payload.
 
 use super::metadata::unreadable;
 use crate::{PackageIdentity, first_lines};
 use landfall_model::sign::{OpenPgpKeys, SignatureTime};
 use landfall_model::{Algorithm, Failure, Limits, digest_of};
+use std::cell::Cell;
 use std::io::{self, Read};
 
 const LEAD: usize = 96;
@@ -24,9 +26,10 @@ const OPENPGP: u32 = 278;
 /// The maximum number of signatures of a package: verifying each one reads the whole main header.
 const MAX_SIGNATURES: usize = 32;
 /// Tags in the signature header: signatures by RSA and by DSA of main header and payload together.
-/// RPM made these signatures before 4.14.
-const OLD_SIGNATURES: [u32; 2] = [1002, 1005];
-/// Tag in the main header: the digest of the payload as it is stored, in hex.
+/// RPM also makes one for packages that have no digest of their payload.
+const SIGNATURES_OF_PACKAGE: [u32; 2] = [1002, 1005];
+/// Tag in the main header: the digest of the payload as it is stored, in hex. Packages that were
+/// built with RPM before 4.14, or with some other tools, lack it.
 const PAYLOAD_DIGEST: u32 = 5092;
 /// Tag in the main header: the algorithm of the payload digest; 8 is SHA-256, and 10 is SHA-512.
 /// Packages in the format of RPM 6 lack it, since theirs is always SHA-256.
@@ -43,7 +46,8 @@ const BUILT_FROM: u32 = 1044;
 const CHANGELOG_TEXT: u32 = 1082;
 
 /// Verifies that one of `keys` signed the header of `package`, and that its payload has the digest
-/// in the header. Returns the identity in the header. The signature must be valid at `time`.
+/// in the header or is covered by a signature too. Returns the identity in the header. The
+/// signature must be valid at `time`.
 ///
 /// # Errors
 /// If none of the keys signed the package, or its content does not match the digest in its header,
@@ -69,15 +73,7 @@ pub fn verify_package(
             "it has more than {MAX_SIGNATURES} signatures"
         )));
     }
-    let has_old = OLD_SIGNATURES
-        .iter()
-        .any(|tag| signatures.binary(*tag).is_some());
-    let mut outcome = Err(Failure::failed(if has_old {
-        "its header is not signed; its only signature has the older form over header and payload, \
-         which is not accepted"
-    } else {
-        NOT_SIGNED
-    }));
+    let mut outcome = Err(Failure::failed(NOT_SIGNED));
     // one valid signature is enough
     for signature in found {
         let verified = keys.verify_detached(&signature, time, || Ok(header.bytes.as_slice()));
@@ -86,8 +82,24 @@ pub fn verify_package(
             break;
         }
     }
-    outcome?;
-    header.check_payload(package)?;
+    let whole = SIGNATURES_OF_PACKAGE
+        .iter()
+        .find_map(|tag| signatures.binary(*tag));
+    match whole {
+        Some(signature) if outcome.is_err() || header.data(PAYLOAD_DIGEST).is_none() => {
+            // the payload can be read only once
+            let content = Cell::new(Some(header.bytes.as_slice().chain(package)));
+            keys.verify_detached(signature, time, || {
+                content
+                    .take()
+                    .ok_or_else(|| io::Error::other("several signatures cover the payload"))
+            })?;
+        }
+        _ => {
+            outcome?;
+            header.check_payload(package)?;
+        }
+    }
     header.identity().ok_or_else(no_package)
 }
 
@@ -246,8 +258,8 @@ fn no_package() -> Failure {
 
 fn no_payload_digest() -> Failure {
     Failure::failed(
-        "its signed header has no SHA-256 or SHA-512 digest of the content; the package is too old \
-         to be verified",
+        "its signed header has no SHA-256 or SHA-512 digest of the content, and no signature covers \
+         the content",
     )
 }
 
@@ -262,6 +274,8 @@ fn short(error: io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jiff::Timestamp;
+    use landfall_model::sign::OpenPgpSigner;
 
     const WHAT: &str = "hello 1.0-1 noarch";
 
@@ -320,6 +334,66 @@ mod tests {
         assert_eq!(error, no_payload_digest());
         let none = header(&[], b"").check_payload(b"payload".as_slice());
         assert_eq!(none, Err(no_payload_digest()));
+    }
+
+    /// A package without a digest of its payload, as RPM made them before 4.14.
+    #[test]
+    fn a_signature_of_header_and_payload_is_enough() {
+        let signer = OpenPgpSigner::parse(&file("site-key.asc"), None).unwrap();
+        let keys = OpenPgpSigner::public_half(&file("site-key.asc")).unwrap();
+        let signature = |content: &[u8]| {
+            let armored = signer.detached(content, Timestamp::now()).unwrap();
+            armored.into_bytes()
+        };
+        let header = |tags: &[(u32, u32, &[u8])]| {
+            let (mut index, mut data) = (Vec::<u8>::new(), Vec::<u8>::new());
+            for (tag, count, value) in tags {
+                for number in [*tag, 7, data.len() as u32, *count] {
+                    index.extend(number.to_be_bytes());
+                }
+                data.extend_from_slice(value);
+            }
+            let counts = [tags.len() as u32, data.len() as u32].map(u32::to_be_bytes);
+            [&HEADER_MAGIC[..], &counts.concat(), &index, &data].concat()
+        };
+        let texts = [
+            (NAME, "old\0"),
+            (VERSION, "1\0"),
+            (RELEASE, "2\0"),
+            (ARCHITECTURE, "noarch\0"),
+            (BUILT_FROM, "old.src.rpm\0"),
+        ];
+        let main = header(&texts.map(|(tag, text)| (tag, 1, text.as_bytes())));
+        let signed = [&main[..], b"payload"].concat();
+        let checked = |signatures: &[(u32, &[u8])], content: &[u8]| {
+            let tags: Vec<(u32, u32, &[u8])> = signatures
+                .iter()
+                .map(|(tag, bytes)| (*tag, bytes.len() as u32, *bytes))
+                .collect();
+            let mut package = file("signed.rpm")[..LEAD].to_vec();
+            package.extend(header(&tags));
+            package.resize(package.len().next_multiple_of(8), 0);
+            package.extend_from_slice(content);
+            let time = SignatureTime::Now;
+            verify_package(&*package, &keys, time, &Limits::default()).map(|it| it.to_string())
+        };
+        let (of_header, of_all) = (signature(&main), signature(&signed));
+        let found = Ok("old 1-2 noarch".to_owned());
+        assert_eq!(checked(&[(1002, &of_all[..])], &signed), found);
+        let both = [(268, &of_header[..]), (1005, &of_all[..])];
+        assert_eq!(checked(&both, &signed), found);
+        for at in [20, main.len() - 1, signed.len() - 1] {
+            let mut changed = signed.clone();
+            changed[at] ^= 1;
+            assert!(checked(&both, &changed).is_err(), "byte {at}");
+        }
+        let more = [&signed[..], b"x"].concat();
+        assert!(checked(&both, &more).is_err());
+        // a signature of the header alone says nothing about the payload
+        let alone = [(268, &of_header[..])];
+        assert_eq!(checked(&alone, &signed), Err(no_payload_digest()));
+        let as_whole = [(268, &of_header[..]), (1002, &of_header[..])];
+        assert!(checked(&as_whole, &signed).is_err());
     }
 
     /// The signature and the payload digest cover every byte after the signature header. They do
