@@ -258,8 +258,8 @@ fn no_package() -> Failure {
 
 fn no_payload_digest() -> Failure {
     Failure::failed(
-        "its signed header has no SHA-256 or SHA-512 digest of the content, and no signature covers \
-         the content",
+        "its signed header has no SHA-256 or SHA-512 digest of the content, and no signature \
+         covers the content",
     )
 }
 
