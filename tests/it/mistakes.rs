@@ -153,6 +153,24 @@ fn each_mistake_has_its_exit_code_and_message() {
             ],
         ),
         ("serve", 2, &["no lock was published in the store"]),
+        // a file is not a host
+        (
+            "doctor landfall.lock",
+            2,
+            &["landfall.lock is a lock, which", "name it with --lock"],
+        ),
+        (
+            "doctor first.bundle",
+            2,
+            &["first.bundle is a bundle, which", "--bundle"],
+        ),
+        ("doctor m.yaml", 2, &["m.yaml is a manifest, which"]),
+        ("doctor app.yaml", 2, &["the file contains no KKP Seed"]),
+        (
+            "doctor folder/file",
+            2,
+            &["folder/file: a file of this kind is not checked"],
+        ),
         // only `pack` writes to stdout, and `pull` writes no object
         ("refresh -f m.yaml -o -", 2, &["not to stdout", "pack -o -"]),
         ("pull --bundle - --dry-run", 2, &["names a file, not -"]),

@@ -130,6 +130,13 @@ fn wrong_kind(wanted: FileKind, path: &Path, error: impl Into<CliError>) -> CliE
     }
 }
 
+/// The error for a file that a verb does not read, if it is one of the files of landfall.
+pub(crate) fn unread(path: &Path) -> Option<CliError> {
+    let found = FileKind::recognize(path)?;
+    let message = format!("{} is {found}, which is not checked here", path.display());
+    Some(CliError::usage(message).with_help(found.usage()))
+}
+
 /// The format of the list of images at `path`. Returns `None` if the kind of the file is unknown,
 /// as for all files that `landfall discover` reads. A manifest or another file of landfall is an
 /// error, because it needs no `init`.

@@ -212,6 +212,7 @@ fn split_targets(targets: &[String]) -> Result<(Vec<Diagnosis>, Vec<CheckTarget>
             Some("toml" | "conf" | "tmpl") => {
                 files.push(lint_node_config(path).map_err(CliError::usage)?);
             }
+            _ if path.is_file() => return Err(unread_file(target, path)),
             _ => hosts.push(target.parse().map_err(|error| {
                 CliError::usage(format!("{}: {error}", redact_userinfo(target)))
             })?),
@@ -224,7 +225,19 @@ fn check_seed_file(target: &str, path: &Path) -> Result<Diagnosis, CliError> {
     let text = input_file::text(path)?;
     let found =
         lint_seeds(target, &text).map_err(|error| CliError::usage(format!("{target}: {error}")))?;
-    found.ok_or_else(|| CliError::usage(format!("{target}: the file contains no KKP Seed")))
+    let none = || CliError::usage(format!("{target}: the file contains no KKP Seed"));
+    found.ok_or_else(|| input_file::unread(path).unwrap_or_else(none))
+}
+
+/// The error for a file that cannot be checked. Without it, the file would be taken for a host.
+fn unread_file(target: &str, path: &Path) -> CliError {
+    let unknown = || {
+        CliError::usage(format!("{target}: a file of this kind is not checked")).with_help(
+            "name a host as HOST[:PORT], a KKP Seed (.yaml), or containerd's config.toml or \
+             registries.conf",
+        )
+    };
+    input_file::unread(path).unwrap_or_else(unknown)
 }
 
 /// Checks the NO_PROXY entries of the site if it has a proxy, because the site's proxy replaces the
