@@ -180,8 +180,9 @@ fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Checks a registries.conf: programs refuse a file with tables of both formats
-/// (containers-registries.conf(5)).
+/// Checks a registries.conf: programs refuse a file with tables of both formats, and one with names
+/// that they cannot read (containers-registries.conf(5), `postProcess` in
+/// `image/pkg/sysregistriesv2`). podman 6 and newer also refuse version 1.
 pub(super) fn lint_registries_conf(root: &Value) -> DiagnosisSteps {
     let mut steps = DiagnosisSteps::default();
     let is_old = root.get("registries").is_some();
@@ -198,13 +199,51 @@ pub(super) fn lint_registries_conf(root: &Value) -> DiagnosisSteps {
             steps.fix(fix);
         }
         (true, false) => {
-            let says = "it has version 1 of the format, which cannot name mirrors";
+            let says = "it has version 1 of the format, which cannot name mirrors, and which podman \
+                        6 and newer refuse";
             steps.note("format", says);
             steps.fix(fix);
         }
         _ => steps.ok("format", "it has version 2 of the format"),
     }
+    if let Some(url) = name_with_scheme(root) {
+        let says = format!("'{url}' has a scheme, so podman and CRI-O refuse the whole file");
+        steps.no("location", says);
+        steps.fix("write HOST[:PORT][/PATH]; `insecure = true` beside it allows plain http");
+    }
+    for table in items(root, "registry") {
+        let text = |key: &str| table.get(key).and_then(Value::as_str).unwrap_or_default();
+        // only a prefix such as *.example.com may stand without a location
+        if text("location").is_empty() && !text("prefix").starts_with("*.") {
+            let prefix = text("prefix");
+            let says = format!(
+                "[[registry]] with the prefix '{prefix}' has no location, so podman and CRI-O \
+                 refuse the whole file"
+            );
+            steps.no("location", says);
+            steps.fix(format!("add location = \"{prefix}\""));
+        }
+    }
     steps
+}
+
+/// The first name of a registry or mirror that has a scheme.
+fn name_with_scheme(root: &Value) -> Option<&str> {
+    let named = items(root, "registry").flat_map(|table| {
+        let mirrors = items(table, "mirror").filter_map(|mirror| mirror.get("location"));
+        let own = ["prefix", "location"].into_iter();
+        own.filter_map(move |key| table.get(key)).chain(mirrors)
+    });
+    let mut names = items(root, "unqualified-search-registries")
+        .chain(named)
+        .filter_map(Value::as_str);
+    names.find(|name| name.starts_with("http://") || name.starts_with("https://"))
+}
+
+/// The items of a list in `table`.
+fn items<'v>(table: &'v Value, key: &'static str) -> impl Iterator<Item = &'v Value> {
+    let list = table.get(key).and_then(Value::as_array);
+    list.into_iter().flatten()
 }
 
 #[cfg(test)]
@@ -223,5 +262,47 @@ mod tests {
         assert_eq!(verdict(old), Note);
         assert_eq!(verdict(new), Ok);
         assert_eq!(verdict(&format!("{new}{old}")), No);
+    }
+
+    #[test]
+    fn names_with_which_programs_refuse_the_file_are_reported() {
+        let quay = "[[registry]]\nprefix = 'quay.io'\n";
+        let mirror = |location: &str| format!("[[registry.mirror]]\nlocation = '{location}'\n");
+        let own = "location = 'quay.io'\n";
+        for (text, expected) in [
+            (format!("{quay}{own}{}", mirror("172.20.0.2:5000/")), None),
+            (
+                format!("{quay}{own}{}", mirror("https://172.20.0.2:5000")),
+                Some("'https://172.20.0.2:5000' has a scheme"),
+            ),
+            (
+                format!("{quay}location = 'http://quay.io'\n"),
+                Some("'http://quay.io' has a scheme"),
+            ),
+            (
+                "unqualified-search-registries = ['https://docker.io']\n".to_owned(),
+                Some("'https://docker.io' has a scheme"),
+            ),
+            (
+                format!("{quay}{}", mirror("172.20.0.2:5000")),
+                Some("prefix 'quay.io' has no location"),
+            ),
+            (
+                "[[registry]]\nprefix = '*.example.com'\nblocked = true\n".to_owned(),
+                None,
+            ),
+        ] {
+            let root = basic_toml::from_str(&text).unwrap();
+            let steps = lint_registries_conf(&root).0;
+            let found = steps.iter().find(|step| step.check == "location");
+            match expected {
+                Some(words) => {
+                    let step = found.unwrap_or_else(|| panic!("{text}"));
+                    assert_eq!(step.verdict, No, "{text}");
+                    assert!(step.says.contains(words), "{}", step.says);
+                }
+                None => assert!(found.is_none(), "{text}"),
+            }
+        }
     }
 }
