@@ -83,6 +83,20 @@ pub(super) fn kubeadm_control_plane(metadata: Value, spec: Value) -> Value {
     )
 }
 
+/// Returns the `KubeadmControlPlaneTemplate` of a `ClusterClass` with the kubeadm configuration
+/// `spec`.
+pub(super) fn kubeadm_control_plane_template(metadata: Value, spec: Value) -> Value {
+    object(
+        "controlplane.cluster.x-k8s.io/v1beta1",
+        "KubeadmControlPlaneTemplate",
+        metadata,
+        (
+            "spec",
+            json!({"template": {"spec": {"kubeadmConfigSpec": spec}}}),
+        ),
+    )
+}
+
 /// Returns the `KubeadmConfigTemplate` of Cluster API with the kubeadm configuration `spec`.
 pub(super) fn kubeadm_config_template(metadata: Value, spec: Value) -> Value {
     object(

@@ -318,6 +318,50 @@ fn only_clusters_with_a_topology_get_its_variables() {
     assert_eq!(variables[0]["value"]["server"], "vcenter.test");
 }
 
+/// The control plane of a `ClusterClass` is a template. The apiVersion of the file is kept.
+#[test]
+fn the_templates_of_a_cluster_class_get_the_files_of_machines() {
+    let place = corp();
+    let template = |group: &str, kind: &str, spec: &str| {
+        format!(
+            "apiVersion: {group}.cluster.x-k8s.io/v1beta2\nkind: {kind}\n\
+             metadata: {{name: quick-start-{group}}}\nspec:\n  template:\n    spec:\n{spec}"
+        )
+    };
+    let control = template(
+        "controlplane",
+        "KubeadmControlPlaneTemplate",
+        "      kubeadmConfigSpec:\n        initConfiguration:\n          nodeRegistration: {}\n",
+    );
+    let worker = template(
+        "bootstrap",
+        "KubeadmConfigTemplate",
+        "      joinConfiguration:\n        nodeRegistration: {}\n",
+    );
+    place.write("mine.yaml", format!("{control}---\n{worker}"));
+    into(&place, 0, &["capi"]);
+    let new = documents(&place.read("mine.yaml"));
+    assert_eq!(
+        new[0]["apiVersion"],
+        "controlplane.cluster.x-k8s.io/v1beta2"
+    );
+    let worker = &new[1]["spec"]["template"]["spec"];
+    let control = &new[0]["spec"]["template"]["spec"]["kubeadmConfigSpec"];
+    let paths = |spec: &Value| -> Vec<String> {
+        let files = spec["files"].as_sequence().unwrap().iter();
+        let paths = files.map(|file| file["path"].as_str().unwrap().to_owned());
+        paths.collect()
+    };
+    assert!(!paths(worker).is_empty(), "{worker:?}");
+    assert!(paths(control).starts_with(&paths(worker)), "{control:?}");
+    assert_eq!(control["preKubeadmCommands"], worker["preKubeadmCommands"]);
+    assert_eq!(
+        control["initConfiguration"]["patches"]["directory"],
+        "/etc/kubernetes/patches"
+    );
+    assert!(into(&place, 0, &["capi"]).contains("is up to date"));
+}
+
 #[test]
 fn names_folders_and_switches_are_replaced_only_with_replace() {
     let place = corp();

@@ -5,7 +5,8 @@ use super::containerd::{FOLDER, hosts, other_accounts, unreadable};
 use super::systemd::{DropInForm, drop_in};
 use super::yum::{MachinePackages, PACKAGE_SET};
 use crate::kubernetes_objects::{
-    document, kubeadm_config_template, kubeadm_control_plane, metadata, secret,
+    document, kubeadm_config_template, kubeadm_control_plane, kubeadm_control_plane_template,
+    metadata, secret,
 };
 use crate::platform::{
     CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting, RenderPlatform, RenderRequest,
@@ -77,7 +78,15 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     }
     let name = format!("{cluster}-landfall");
     let control_plane_name = object_name(CONTROL_PLANE.key, "control-plane")?;
-    let control_plane_object = kubeadm_control_plane(
+    let has = |kind: &str| request.existing.iter().any(|object| object["kind"] == kind);
+    // the objects of a ClusterClass are templates
+    let is_class = has("KubeadmControlPlaneTemplate") && !has("KubeadmControlPlane");
+    let control_plane_form: fn(Value, Value) -> Value = if is_class {
+        kubeadm_control_plane_template
+    } else {
+        kubeadm_control_plane
+    };
+    let control_plane_object = control_plane_form(
         metadata(&control_plane_name, Some(namespace)),
         kubeadm_spec(&control_plane, &name),
     );
