@@ -84,6 +84,7 @@ fn pulls_succeed_if_bodies_are_cut_stalled_or_slow() {
     // no byte is sent twice: after each cut, the download resumes after the last received byte
     rig.set_faults([Fault::once(RequestKind::Blob, FaultKind::Cut(3000)).times(8)]);
     assert!(done(&rig.pull("bytes")));
+    rig.up.settle();
     let sent: usize = rig
         .up
         .seen()

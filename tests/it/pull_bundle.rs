@@ -80,6 +80,7 @@ impl Upstream {
 
     /// How many bytes of each blob and file the upstream sent, by path.
     fn sent(&self) -> BTreeMap<String, usize> {
+        self.rig.up.settle();
         let mut sent = BTreeMap::new();
         for seen in self
             .rig

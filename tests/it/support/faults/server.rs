@@ -226,8 +226,9 @@ impl Faults {
         self.state().seen.clone()
     }
 
-    /// Waits until no answer is being sent: those to a process that was killed end when its
-    /// connections are closed.
+    /// Waits until no answer is being sent, so that [`Seen::sent`] is complete: a client may have
+    /// the last byte of an answer before it is counted. Answers to a process that was killed end
+    /// when its connections are closed.
     pub fn settle(&self) {
         while self.state().open > 0 {
             std::thread::sleep(Duration::from_millis(1));
@@ -298,6 +299,7 @@ impl Faults {
             if let Some(FaultKind::CutUpload(bytes)) = fault {
                 wire.body(bytes.min(request.length), None);
                 self.log(on, &request, 0, 0);
+                self.state().open -= 1;
                 wire.hang_up();
                 return;
             }
