@@ -521,7 +521,8 @@ fn a_truncated_line_is_noted_in_the_next_record() {
 #[test]
 fn a_command_that_is_interrupted_is_recorded() {
     let rig = Rig::of(8);
-    let pace = Some((16_000, Duration::from_millis(20)));
+    // slow enough that the pull still runs when the program `kill` has started
+    let pace = Some((1000, Duration::from_millis(20)));
     rig.up.set(Settings {
         pace,
         ..Settings::default()
