@@ -399,17 +399,20 @@ fn three_servers_behind_nginx_switch_under_load_without_failed_or_mixed_response
     ));
     let is_over = AtomicBool::new(false);
     let after = AtomicBool::new(false);
-    let pulls = AtomicUsize::new(0);
+    let pulls = [(); 3].map(|()| AtomicUsize::new(0));
     let [old, new] = &site.tops;
     std::thread::scope(|scope| {
-        let clients: Vec<_> = (0..3)
-            .map(|_| {
-                scope.spawn(|| {
+        let (address, repository) = (&front.address, &repository);
+        let (is_over, after) = (&is_over, &after);
+        let clients: Vec<_> = pulls
+            .iter()
+            .map(|own| {
+                scope.spawn(move || {
                     let mut seen = BTreeSet::new();
                     let mut was_new = false;
                     while !is_over.load(Ordering::SeqCst) {
                         let is_published = after.load(Ordering::SeqCst);
-                        let name = pull(&front.address, &repository, &mut seen);
+                        let name = pull(address, repository, &mut seen);
                         assert!(name == *new || name == *old, "{name}");
                         // a pull gets the new lock if it begins after the publication, or if this
                         // client got the new lock before
@@ -418,15 +421,18 @@ fn three_servers_behind_nginx_switch_under_load_without_failed_or_mixed_response
                             "the old lock was served again"
                         );
                         was_new |= name == *new;
-                        pulls.fetch_add(1, Ordering::SeqCst);
+                        own.fetch_add(1, Ordering::SeqCst);
                     }
                     was_new
                 })
             })
             .collect();
+        let count = |own: &AtomicUsize| own.load(Ordering::SeqCst);
+        // each client pulls this many times
         let pulled = |more: usize| {
-            let wanted = pulls.load(Ordering::SeqCst) + more;
-            while pulls.load(Ordering::SeqCst) < wanted
+            let wanted = pulls.each_ref().map(|own| count(own) + more);
+            let is_behind = || (0..3).any(|at| count(&pulls[at]) < wanted[at]);
+            while is_behind()
                 && !clients
                     .iter()
                     .any(std::thread::ScopedJoinHandle::is_finished)
@@ -434,10 +440,10 @@ fn three_servers_behind_nginx_switch_under_load_without_failed_or_mixed_response
                 std::thread::sleep(Duration::from_millis(5));
             }
         };
-        pulled(6);
+        pulled(2);
         site.publish(STORE, "two.lock");
         after.store(true, Ordering::SeqCst);
-        pulled(9);
+        pulled(3);
         is_over.store(true, Ordering::SeqCst);
         assert!(
             clients.into_iter().all(|client| client.join().unwrap()),
