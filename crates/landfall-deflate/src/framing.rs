@@ -3,6 +3,8 @@
 use crate::DeflateError;
 use crate::bits::BitReader;
 use std::io::Read;
+use zlib_rs::adler32::adler32;
+use zlib_rs::crc32::crc32;
 
 /// The framing of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,73 +56,6 @@ impl StreamFormat {
             .into_iter()
             .find(|format| format.to_byte() == byte)
     }
-}
-
-// The checksums of gzip (CRC-32) and zlib (Adler-32).
-
-/// Tables for 16 bytes at a time: `TABLES[n][b]` is the CRC of byte `b` and `n` zero bytes.
-static TABLES: [[u32; 256]; 16] = {
-    let mut tables = [[0; 256]; 16];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut crc = byte as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = (crc >> 1) ^ (0xedb8_8320 * (crc & 1));
-            bit += 1;
-        }
-        tables[0][byte] = crc;
-        byte += 1;
-    }
-    let mut table = 1;
-    while table < 16 {
-        let mut byte = 0;
-        while byte < 256 {
-            let before = tables[table - 1][byte];
-            tables[table][byte] = (before >> 8) ^ tables[0][(before & 0xff) as usize];
-            byte += 1;
-        }
-        table += 1;
-    }
-    tables
-};
-
-/// Continues the CRC-32 `crc` of earlier bytes with `bytes`.
-fn crc32(crc: u32, bytes: &[u8]) -> u32 {
-    let (chunks, rest) = bytes.as_chunks::<16>();
-    let mut crc = !crc;
-    for chunk in chunks {
-        let [a, b, c, d, rest @ ..] = *chunk;
-        let low = crc ^ u32::from_le_bytes([a, b, c, d]);
-        let mixed = low
-            .to_le_bytes()
-            .into_iter()
-            .chain(rest)
-            .zip(TABLES.iter().rev());
-        crc = mixed.fold(0, |sum, (byte, table)| sum ^ table[usize::from(byte)]);
-    }
-    for byte in rest {
-        crc = (crc >> 8) ^ TABLES[0][usize::from(crc as u8 ^ byte)];
-    }
-    !crc
-}
-
-/// Continues the Adler-32 `adler` of earlier bytes with `bytes`.
-fn adler32(adler: u32, bytes: &[u8]) -> u32 {
-    const MODULUS: u32 = 65521;
-    // the most bytes after which the sums still fit into 32 bits (RFC 1950, section 9)
-    const CHUNK: usize = 5552;
-    let mut low = adler & 0xffff;
-    let mut high = adler >> 16;
-    for chunk in bytes.chunks(CHUNK) {
-        for &byte in chunk {
-            low += u32::from(byte);
-            high += low;
-        }
-        low %= MODULUS;
-        high %= MODULUS;
-    }
-    high << 16 | low
 }
 
 /// The checksum and length of the plain bytes of one member.
