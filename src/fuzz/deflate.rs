@@ -96,7 +96,6 @@ pub(super) fn recipe(bytes: &[u8]) {
     let Ok(recipe) = Recipe::parse(recipe.to_vec()) else {
         return;
     };
-    recipe.encoders();
     let limit = recipe.compressed_size();
     let mut output = Vec::new();
     let mut rebuilder = Rebuilder::new(recipe, &mut output);

@@ -8,7 +8,7 @@ use zlib_rs::crc32::crc32;
 
 /// The framing of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum StreamFormat {
+pub(crate) enum StreamFormat {
     /// A deflate stream without framing.
     Raw = 0,
     /// A zlib stream (RFC 1950).

@@ -34,9 +34,8 @@ mod tests;
 use std::io;
 
 pub use crate::analyze::{analyze, assume, estimate_recipe_size};
-pub use crate::framing::StreamFormat;
 pub use crate::rebuild::{PlainReader, Rebuilder};
-pub use crate::recipe_format::{EncoderShare, Recipe};
+pub use crate::recipe_format::Recipe;
 
 /// An error from analyzing or rebuilding a stream.
 #[derive(Debug, thiserror::Error)]

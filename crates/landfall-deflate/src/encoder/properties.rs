@@ -73,9 +73,9 @@ proptest! {
     ) {
         let spec = *number.get(&all_specs());
         let whole = encode(spec, &[&plain], false);
-        prop_assert_eq!(decode(&whole), &plain[..], "{}", spec);
+        prop_assert_eq!(decode(&whole), &plain[..], "{:?}", spec);
         let pieces: Vec<&[u8]> = plain.chunks(piece_size).collect();
-        prop_assert!(encode(spec, &pieces, false) == whole, "{} depends on the pieces", spec);
-        prop_assert_eq!(decode(&encode(spec, &pieces, true)), &plain[..], "{}", spec);
+        prop_assert!(encode(spec, &pieces, false) == whole, "{:?} depends on the pieces", spec);
+        prop_assert_eq!(decode(&encode(spec, &pieces, true)), &plain[..], "{:?}", spec);
     }
 }

@@ -5,7 +5,6 @@ use super::klauspost::KlauspostFlate;
 use super::zlib::pigz::Pigz;
 use super::zlib::{GnuGzip, ZlibDeflate};
 use super::{Encoder, StreamHints};
-use std::fmt;
 
 #[cfg(test)]
 use super::testing;
@@ -62,14 +61,6 @@ macro_rules! families {
                         (&$number, rest) => <$parameters>::from_bytes(rest).map(Self::$family),
                     )*
                     _ => None,
-                }
-            }
-        }
-
-        impl fmt::Display for EncoderSpec {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                match *self {
-                    $($(#[$attribute])* Self::$family(ref parameters) => parameters.fmt(f)),*
                 }
             }
         }

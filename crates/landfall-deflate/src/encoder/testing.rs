@@ -5,7 +5,6 @@ use super::{Encoder, StreamHints};
 use crate::bits::BitWriter;
 use crate::encoder::block::BlockCodes;
 use crate::symbols::{LENGTHS, MAX_LENGTH, MIN_LENGTH, length_index};
-use std::fmt;
 
 /// The parameters of the encoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,12 +38,6 @@ impl RunEncoding {
             [thousands] if thousands > 0 => Some(Self { thousands }),
             _ => None,
         }
-    }
-}
-
-impl fmt::Display for RunEncoding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "runs in blocks of {},000 bytes", self.thousands)
     }
 }
 

@@ -23,12 +23,11 @@ const PREDICTION: u8 = 0;
 const FLUSH_BYTES: u64 = 4;
 
 /// The method by which a deflate stream is rebuilt from its plain bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, derive_more::Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum RebuildMethod {
     /// An encoder that writes exactly the same stream.
     Replay(EncoderSpec),
     /// Tokens relative to a prediction.
-    #[display("unknown encoder")]
     Predict(PredictionSpec),
 }
 

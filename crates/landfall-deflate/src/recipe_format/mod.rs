@@ -29,23 +29,9 @@ pub struct Recipe {
     format: StreamFormat,
     plain_size: u64,
     compressed_size: u64,
-    member_count: u64,
     members: Range<usize>,
     trailing: TrailingBytes,
     deviations: Range<usize>,
-}
-
-/// The share of a stream that one encoder wrote. All unknown encoders count as one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EncoderShare {
-    /// The name of the encoder with its parameters, or `unknown encoder`.
-    pub name: String,
-    /// Whether the encoder is replayed. Otherwise the recipe describes its tokens.
-    pub is_replayed: bool,
-    /// The number of members that it wrote.
-    pub members: u64,
-    /// The number of plain bytes.
-    pub plain_bytes: u64,
 }
 
 impl Recipe {
@@ -81,12 +67,11 @@ impl Recipe {
         if deviations.end != bytes.len() {
             return Err(DeflateError::Recipe("it is too long"));
         }
-        let mut recipe = Self {
+        let recipe = Self {
             bytes,
             format,
             plain_size,
             compressed_size,
-            member_count: 0,
             members,
             trailing,
             deviations,
@@ -95,7 +80,7 @@ impl Recipe {
         Ok(recipe)
     }
 
-    fn check_members(&mut self) -> Result<(), DeflateError> {
+    fn check_members(&self) -> Result<(), DeflateError> {
         let mut totals = MemberTotals::default();
         let mut reader = self.member_reader();
         while let Some((member, repeats)) = reader.next_run(&self.bytes)? {
@@ -120,7 +105,6 @@ impl Recipe {
         if totals.members == 0 || self.format != StreamFormat::Gzip && totals.members > 1 {
             return Err(DeflateError::Recipe("the number of members is invalid"));
         }
-        self.member_count = totals.members;
         Ok(())
     }
 
@@ -135,7 +119,7 @@ impl Recipe {
     }
 
     /// The framing of the stream.
-    pub fn format(&self) -> StreamFormat {
+    pub(crate) fn format(&self) -> StreamFormat {
         self.format
     }
 
@@ -147,40 +131,6 @@ impl Recipe {
     /// The number of bytes of the compressed stream.
     pub fn compressed_size(&self) -> u64 {
         self.compressed_size
-    }
-
-    /// The number of gzip members; 1 for other framings.
-    pub fn member_count(&self) -> u64 {
-        self.member_count
-    }
-
-    /// The encoders that wrote the stream, in the order of their first members.
-    pub fn encoders(&self) -> Vec<EncoderShare> {
-        let mut shares: Vec<(RebuildMethod, EncoderShare)> = Vec::new();
-        let mut reader = self.member_reader();
-        while let Ok(Some((member, repeats))) = reader.next_run(&self.bytes) {
-            let known = shares.iter_mut().find(|(method, share)| {
-                *method == member.method
-                    || !share.is_replayed && matches!(member.method, RebuildMethod::Predict(_))
-            });
-            let (_, share) = match known {
-                Some(known) => known,
-                None => {
-                    let share = EncoderShare {
-                        name: member.method.to_string(),
-                        is_replayed: matches!(member.method, RebuildMethod::Replay(_)),
-                        members: 0,
-                        plain_bytes: 0,
-                    };
-                    shares.push((member.method, share));
-                    let last = shares.len() - 1;
-                    &mut shares[last]
-                }
-            };
-            share.members += repeats + 1;
-            share.plain_bytes += member.plain_size * (repeats + 1);
-        }
-        shares.into_iter().map(|(_, share)| share).collect()
     }
 
     /// A reader of the members, for the bytes of this recipe.

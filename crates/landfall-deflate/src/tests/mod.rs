@@ -6,6 +6,7 @@ mod round_trips;
 
 use crate::encoder::EncoderSpec;
 use crate::encoder::testing::RunEncoding;
+use crate::recipe_format::RebuildMethod;
 use crate::{AnalysisLimits, DeflateError, PlainReader, Rebuilder, Recipe, analyze};
 use flate2::Compression;
 use std::io::{Read, Write};
@@ -99,6 +100,19 @@ fn rebuilt(recipe: &Recipe, plain: &[u8], piece: usize) -> Result<Vec<u8>, Defla
         rebuilder.write(piece)?;
     }
     rebuilder.finish()
+}
+
+/// The encoder of each member of a recipe. `None` means that its tokens are predicted.
+fn encoders(recipe: &Recipe) -> Vec<Option<EncoderSpec>> {
+    let mut reader = recipe.member_reader();
+    let mut encoders = Vec::new();
+    while let Some(member) = reader.next_member(recipe.as_bytes()).unwrap() {
+        encoders.push(match member.method {
+            RebuildMethod::Replay(spec) => Some(spec),
+            RebuildMethod::Predict(_) => None,
+        });
+    }
+    encoders
 }
 
 /// Analyzes a stream, rebuilds it, compares the result, and returns the recipe.

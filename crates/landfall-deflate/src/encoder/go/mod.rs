@@ -9,7 +9,6 @@ mod chain;
 pub(crate) mod classic;
 
 use super::{BlockSize, Encoder, StreamHints, klauspost};
-use std::fmt;
 
 /// The releases of Go that write the same streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -96,20 +95,6 @@ impl GoFlate {
         // the default level is always recorded as level 6
         let level = GoLevel::new(number).filter(|level| level.resolved() == number)?;
         Some(Self { generation, level })
-    }
-}
-
-impl fmt::Display for GoFlate {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let releases = match self.generation {
-            GoGeneration::Classic => "Go up to 1.26",
-            GoGeneration::Go1_27 => "Go from 1.27",
-        };
-        write!(
-            formatter,
-            "{releases} flate, level {}",
-            self.level.resolved()
-        )
     }
 }
 

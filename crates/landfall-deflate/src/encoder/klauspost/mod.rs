@@ -25,7 +25,6 @@ use self::rules::{KlauspostGeneration, KlauspostRules};
 use super::block::MAX_STORED;
 use super::{BlockSize, Encoder, RestartEncoder, StreamHints};
 use crate::bits::BitWriter;
-use std::fmt;
 
 /// The way in which a stream is cut into pieces that are compressed in parallel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -156,24 +155,6 @@ impl KlauspostFlate {
         let parameters = Self::new(generation, i8::from_le_bytes([level]), pieces)?;
         // each encoder has one representation
         (parameters.to_bytes() == bytes).then_some(parameters)
-    }
-}
-
-impl fmt::Display for KlauspostFlate {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            generation,
-            level,
-            pieces,
-        } = self;
-        write!(
-            formatter,
-            "klauspost/compress {generation} flate, level {level}"
-        )?;
-        match pieces {
-            PgzipPieces::One => Ok(()),
-            PgzipPieces::Parallel(size) => write!(formatter, ", pgzip pieces of {size} bytes"),
-        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use crate::encoder::block::MAX_STORED;
 use crate::encoder::huffman::TieOrder;
-use std::fmt;
 
 /// Releases that write the same streams at all levels, the newest first. The numbers are part of
 /// recipes. The versions are those of `klauspost/compress`.
@@ -133,27 +132,6 @@ impl KlauspostGeneration {
         let mut all = Self::ALL.into_iter();
         all.find(|other| other.rules().at_level(level, has_dictionaries) == rules)
             .unwrap_or(self)
-    }
-}
-
-impl fmt::Display for KlauspostGeneration {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::V1_20_4 => "1.20.4",
-            Self::V1_20_0 => "1.20.0",
-            Self::Go1_27 => "of Go 1.27",
-            Self::V1_18_2 => "1.18.2",
-            Self::V1_18_1 => "1.18.1",
-            Self::V1_18_0 => "1.18.0",
-            Self::V1_15_15 => "1.15.15",
-            Self::V1_15_11 => "1.15.11",
-            Self::V1_15_10 => "1.15.10",
-            Self::V1_15_0 => "1.15.0",
-            Self::V1_14 => "1.14",
-            Self::V1_12 => "1.12",
-            Self::V1_11 => "1.11",
-            Self::V1_10 => "1.10",
-        })
     }
 }
 

@@ -30,7 +30,6 @@ use super::huffman::{Token, distance_extra_bits};
 use super::{Encoder, StreamHints};
 use crate::bits::BitWriter;
 use crate::symbols::distance_symbol;
-use std::fmt;
 
 /// zlib's strategies, in the order of its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -183,29 +182,6 @@ impl ZlibDeflate {
     }
 }
 
-impl fmt::Display for ZlibDeflate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "zlib, level {}", self.level)?;
-        if self.window_bits != 15 {
-            write!(f, ", window of {} bits", self.window_bits)?;
-        }
-        if self.memory_level != 8 {
-            write!(f, ", memory level {}", self.memory_level)?;
-        }
-        if self.full_flush {
-            write!(f, ", full flushes")?;
-        }
-        let strategy = match self.strategy {
-            ZlibStrategy::Default => return Ok(()),
-            ZlibStrategy::Filtered => "filtered",
-            ZlibStrategy::HuffmanOnly => "Huffman only",
-            ZlibStrategy::RunLength => "runs only",
-            ZlibStrategy::Fixed => "fixed codes",
-        };
-        write!(f, ", {strategy}")
-    }
-}
-
 /// The memory level whose blocks have this number of tokens.
 fn memory_level(block_tokens: u64) -> Option<u8> {
     (1..=9).find(|&memory_level| block_tokens == block_tokens_of(memory_level) as u64)
@@ -287,8 +263,7 @@ fn levels_of_gzip(hints: &StreamHints) -> &'static [u8] {
 }
 
 /// The program `gzip`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, derive_more::Display)]
-#[display("GNU gzip, level {level}")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct GnuGzip {
     /// The level, 1 to 9.
     level: u8,

@@ -14,7 +14,6 @@ use super::{ZlibDeflate, ZlibDialect, ZlibStrategy, block_tokens_of, levels_of_g
 use crate::bits::BitWriter;
 use crate::encoder::block::{write_fixed_header, write_stored};
 use crate::encoder::{Encoder, StreamHints};
-use std::fmt;
 
 /// The maximum size of a dictionary in bytes.
 const DICTIONARY_BYTES: usize = 32 << 10;
@@ -106,22 +105,6 @@ impl Pigz {
             written: 0,
             dictionary: Vec::new(),
         })
-    }
-}
-
-impl fmt::Display for Pigz {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "pigz, level {}", self.zlib.level)?;
-        match self.blocks {
-            PigzBlocks::Parallel => {}
-            PigzBlocks::Serial => write!(f, ", one thread")?,
-            PigzBlocks::Independent => write!(f, ", independent blocks")?,
-            PigzBlocks::ParallelBefore126 => write!(f, ", before zlib 1.2.6")?,
-        }
-        if self.block_kibibytes != BLOCK_KIBIBYTES {
-            write!(f, ", blocks of {} KiB", self.block_kibibytes)?;
-        }
-        Ok(())
     }
 }
 
