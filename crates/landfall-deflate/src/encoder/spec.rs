@@ -10,8 +10,7 @@ use super::{Encoder, StreamHints};
 use super::testing;
 
 /// Defines [`EncoderSpec`]. A family is a `Copy` type of parameters with a number that recipes
-/// record and that never changes. It has the methods that are called below, and a `Display` that
-/// names the encoder for reports: `Go from 1.27 flate, level 6`.
+/// record and that never changes. It has the methods that are called below.
 macro_rules! families {
     ($($(#[$attribute:meta])* $number:literal => $family:ident($parameters:ty)),* $(,)?) => {
         /// An encoder and all parameters that its output depends on.

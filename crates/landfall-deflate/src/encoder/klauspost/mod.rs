@@ -143,11 +143,9 @@ impl KlauspostFlate {
         let &[number, level, a, b, c, d] = bytes else {
             return None;
         };
-        let generation = *KlauspostGeneration::ALL.get(
-            KlauspostGeneration::ALL
-                .iter()
-                .position(|generation| *generation as u8 == number)?,
-        )?;
+        let generation = KlauspostGeneration::ALL
+            .into_iter()
+            .find(|generation| *generation as u8 == number)?;
         let pieces = match u32::from_le_bytes([a, b, c, d]) {
             0 => PgzipPieces::One,
             size => PgzipPieces::Parallel(size),
