@@ -42,7 +42,7 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
                 listing: &old_listing,
             }];
             let sinks = PatchSections::<Vec<u8>>::default();
-            let (sections, _) = create(&new, &listing, &bases, sinks).unwrap();
+            let sections = create(&new, &listing, &bases, sinks).unwrap();
             let mut seed = Vec::new();
             for section in sections.into_array() {
                 let plain = zstd::decode_all(&section[..]).unwrap();

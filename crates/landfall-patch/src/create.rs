@@ -23,21 +23,6 @@ pub struct PatchBase<'a> {
     pub listing: &'a Listing,
 }
 
-/// The composition of a patch.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PatchStatistics {
-    /// Bytes of files whose content equals that of a base's file.
-    pub equal: u64,
-    /// Bytes of files that were compared with a file of a base.
-    pub compared: u64,
-    /// Bytes of files without a counterpart.
-    pub new: u64,
-    /// Bytes in the literals section, before compression.
-    pub literals: u64,
-    /// Bytes in the words section, before compression.
-    pub words: u64,
-}
-
 /// Describes `new` by parts of `bases`, and writes this patch to `sinks`. `listing` is the listing
 /// of `new`. Without bases, the patch contains the whole stream, compressed.
 ///
@@ -48,33 +33,25 @@ pub fn create<W: Write>(
     listing: &Listing,
     bases: &[PatchBase<'_>],
     sinks: PatchSections<W>,
-) -> Result<(PatchSections<W>, PatchStatistics), PatchError> {
+) -> Result<PatchSections<W>, PatchError> {
     let correspondence = Correspondence::new(bases.iter().map(|base| base.listing).collect());
     let mut creation = Creation {
         new,
         bases,
         writer: SectionWriter::new(sinks, bases.len()),
     };
-    let mut statistics = PatchStatistics::default();
     for file in &listing.files {
         match correspondence.counterpart(file) {
             Counterpart::Equal(place) => {
                 creation.write_equal(file, place, correspondence.file(place))?;
-                statistics.equal += file.length();
             }
             Counterpart::Similar(place) => {
                 creation.write_similar(file, place, correspondence.file(place))?;
-                statistics.compared += file.length();
             }
-            Counterpart::None => {
-                creation.write_new(file.offset, file.length())?;
-                statistics.new += file.length();
-            }
+            Counterpart::None => creation.write_new(file.offset, file.length())?,
         }
     }
-    statistics.literals = creation.writer.literal_bytes;
-    statistics.words = creation.writer.word_bytes;
-    Ok((creation.writer.finish()?, statistics))
+    creation.writer.finish()
 }
 
 struct Creation<'a, W: Write> {

@@ -26,7 +26,7 @@ mod matching;
 mod sections;
 
 pub use apply::PatchReader;
-pub use create::{PatchBase, PatchStatistics, create};
+pub use create::{PatchBase, create};
 use landfall_os::FileExt;
 pub use listing::{Listing, extended_path};
 pub use sections::{PatchSections, SECTIONS};

@@ -62,10 +62,6 @@ pub(crate) struct SectionWriter<W: Write> {
     inserted: u64,
     /// The number of equal bytes since the last word that differs.
     gap: u64,
-    /// The number of new bytes in all.
-    pub(crate) literal_bytes: u64,
-    /// The number of bytes in words that differ.
-    pub(crate) word_bytes: u64,
 }
 
 /// A part that may still grow.
@@ -90,8 +86,6 @@ impl<W: Write> SectionWriter<W> {
             pending: None,
             inserted: 0,
             gap: 0,
-            literal_bytes: 0,
-            word_bytes: 0,
         }
     }
 
@@ -102,7 +96,6 @@ impl<W: Write> SectionWriter<W> {
         }
         self.end_part()?;
         self.inserted += bytes.len() as u64;
-        self.literal_bytes += bytes.len() as u64;
         self.encoders
             .literals
             .write(bytes)
@@ -146,7 +139,6 @@ impl<W: Write> SectionWriter<W> {
                 .words
                 .write(bytes)
                 .map_err(PatchError::Write)?;
-            self.word_bytes += length as u64;
             self.gap = 0;
             at += length;
         }

@@ -264,8 +264,7 @@ fn make_patch(input: &RecipeInput<'_>) -> Result<PatchSections<SpooledTempFile>,
         .collect();
     let sinks = std::array::from_fn(|_| SpooledTempFile::new_in(MAX_IN_MEMORY, folder));
     let sinks = PatchSections::from_array(sinks);
-    let (sections, _) = create(&*new.plain, &new.listing, &bases, sinks)?;
-    Ok(sections)
+    create(&*new.plain, &new.listing, &bases, sinks)
 }
 
 /// Writes the blob to `sink`, and returns `sink`. `open` opens the content of the recipe at an
