@@ -8,7 +8,6 @@ mod explain;
 mod file_kinds;
 #[cfg(any(test, feature = "testkit"))]
 pub mod growth;
-mod gzip;
 mod merge;
 mod read;
 mod source_text;
@@ -19,8 +18,8 @@ mod yaml_tree;
 mod yaml_words;
 
 pub use self::archive::{
-    ArchiveBudget, BundledChart, TarForm, UnpackedFiles, bundled_charts, unpack, unpack_chart,
-    unreadable_archive,
+    ArchiveBudget, BundledChart, GzipReader, TarForm, UnpackedFiles, bundled_charts, unpack,
+    unpack_chart, unreadable_archive,
 };
 pub use self::control_characters::control_characters;
 pub use self::diagnostic::Diagnostic;
@@ -29,7 +28,6 @@ pub use self::file_kinds::{
     TextEncoding, decode_text, is_leftover, is_pipe, open_input, output_descriptor, read_input,
     read_text_input, utf16_units,
 };
-pub use self::gzip::GzipReader;
 pub use self::merge::{
     DecodedText, MergeError, MergeRules, ObjectPosition, SiteFacts, documents, merge, objects,
 };
