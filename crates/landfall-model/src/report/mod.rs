@@ -4,14 +4,12 @@
 //! it as HTML. [`Markdown`] is a text for pull requests, and [`CiAnnotation`] a message for CI
 //! services. [`Progress`] receives the progress of a run.
 
-mod annotation;
 mod escape;
 mod item;
 mod markdown;
 pub mod page;
 mod summary;
 
-pub use self::annotation::{AnnotationLevel, CiAnnotation};
 pub use self::escape::{
     HtmlEscaper, command_word, csv_line, escape_html, escape_lines, one_line, shell_quoted,
     shell_word,
@@ -23,5 +21,5 @@ pub use self::item::{
 pub use self::markdown::{
     Markdown, aligned_columns, markdown_block, markdown_code, markdown_row, markdown_text,
 };
-pub use self::summary::{ErrorInfo, HostUse, RunReport, RunTotals};
+pub use self::summary::{AnnotationLevel, CiAnnotation, ErrorInfo, HostUse, RunReport, RunTotals};
 pub use crate::failure::{RunStatus, TransferSide};
