@@ -43,10 +43,8 @@ pub const TUNNELING: ChangedName = changed(
 );
 
 const LEGACY_PACKAGES: &str = "https://github.com/kubernetes/release/issues/3485";
-const FOLDERS: Option<&str> = Some(
-    "it has a repository for each minor release, such as core:/stable:/v1.35/deb/ and \
-     core:/stable:/v1.35/rpm/",
-);
+const FOLDERS: &str = "it has a repository for each minor release, such as \
+                       core:/stable:/v1.35/deb/ and core:/stable:/v1.35/rpm/";
 /// Images of Google's own projects are still served: gcr.io survived Google Container Registry.
 const FLIP: &str = "https://github.com/kubernetes/k8s.io/pull/1014";
 const FROZEN: &str = "gets no new images";
@@ -55,16 +53,14 @@ const FROZEN: &str = "gets no new images";
 pub const CHANGED_NAMES: &[ChangedName] = &[
     NODE_LOCAL_DNS,
     TUNNELING,
-    ChangedName {
-        detail: FOLDERS,
-        ..changed(
-            "apt.kubernetes.io",
-            Some("pkgs.k8s.io"),
-            "was removed",
-            "2024-03-04",
-            LEGACY_PACKAGES,
-        )
-    },
+    changed(
+        "apt.kubernetes.io",
+        Some("pkgs.k8s.io"),
+        "was removed",
+        "2024-03-04",
+        LEGACY_PACKAGES,
+    )
+    .with(FOLDERS),
     changed(
         "gcr.io/google-containers",
         Some("registry.k8s.io"),
@@ -79,18 +75,14 @@ pub const CHANGED_NAMES: &[ChangedName] = &[
         "2020-07-13",
         FLIP,
     ),
-    ChangedName {
-        detail: Some(
-            "the control plane has an image for each component, and dl.k8s.io has the kubelet",
-        ),
-        ..changed(
-            "gcr.io/google_containers/hyperkube-amd64",
-            None,
-            "ended with Kubernetes 1.19",
-            "2020-08-26",
-            "https://github.com/kubernetes/kubernetes/pull/88676",
-        )
-    },
+    changed(
+        "gcr.io/google_containers/hyperkube-amd64",
+        None,
+        "ended with Kubernetes 1.19",
+        "2020-08-26",
+        "https://github.com/kubernetes/kubernetes/pull/88676",
+    )
+    .with("the control plane has an image for each component, and dl.k8s.io has the kubelet"),
     changed(
         "gcr.io/google_containers/k8s-dns-node-cache",
         Some("registry.k8s.io/dns/k8s-dns-node-cache"),
@@ -115,16 +107,14 @@ pub const CHANGED_NAMES: &[ChangedName] = &[
             "https://kubernetes.io/blog/2023/02/06/k8s-gcr-io-freeze-announcement/",
         )
     },
-    ChangedName {
-        detail: FOLDERS,
-        ..changed(
-            "packages.cloud.google.com",
-            Some("pkgs.k8s.io"),
-            "has no packages of Kubernetes any more",
-            "2024-03-04",
-            LEGACY_PACKAGES,
-        )
-    },
+    changed(
+        "packages.cloud.google.com",
+        Some("pkgs.k8s.io"),
+        "has no packages of Kubernetes any more",
+        "2024-03-04",
+        LEGACY_PACKAGES,
+    )
+    .with(FOLDERS),
     changed(
         "projects.registry.vmware.com",
         Some("projects.packages.broadcom.com"),
@@ -132,26 +122,22 @@ pub const CHANGED_NAMES: &[ChangedName] = &[
         "2024-06-19",
         "https://github.com/vmware/vks-image-builder/issues/75",
     ),
-    ChangedName {
-        detail: Some("Flatcar continues CoreOS Container Linux"),
-        ..changed(
-            "quay.io/coreos/container-linux-update-operator",
-            Some("ghcr.io/flatcar/flatcar-linux-update-operator"),
-            "ended with CoreOS Container Linux",
-            "2020-05-26",
-            "https://www.flatcar.org/blog/2020/02/flatcar-container-linux-enters-new-era-after-coreos-end-of-life-announcement/",
-        )
-    },
-    ChangedName {
-        detail: Some("it has v0.26.4 and newer, and docker.io/flannel/flannel older ones"),
-        ..changed(
-            "quay.io/coreos/flannel",
-            Some("ghcr.io/flannel-io/flannel"),
-            "moved",
-            "2025-01-12",
-            "https://github.com/flannel-io/flannel/issues/2161",
-        )
-    },
+    changed(
+        "quay.io/coreos/container-linux-update-operator",
+        Some("ghcr.io/flatcar/flatcar-linux-update-operator"),
+        "ended with CoreOS Container Linux",
+        "2020-05-26",
+        "https://www.flatcar.org/blog/2020/02/flatcar-container-linux-enters-new-era-after-coreos-end-of-life-announcement/",
+    )
+    .with("Flatcar continues CoreOS Container Linux"),
+    changed(
+        "quay.io/coreos/flannel",
+        Some("ghcr.io/flannel-io/flannel"),
+        "moved",
+        "2025-01-12",
+        "https://github.com/flannel-io/flannel/issues/2161",
+    )
+    .with("it has v0.26.4 and newer, and docker.io/flannel/flannel older ones"),
     changed(
         "quay.io/coreos/kube-rbac-proxy",
         Some("quay.io/brancz/kube-rbac-proxy"),
@@ -159,16 +145,14 @@ pub const CHANGED_NAMES: &[ChangedName] = &[
         "2020-08-26",
         "https://github.com/kubermatic/kubermatic/pull/5791",
     ),
-    ChangedName {
-        detail: Some("the profiles of operating-system-manager contain it"),
-        ..changed(
-            "raw.githubusercontent.com/kubermatic/machine-controller",
-            None,
-            "has no health-monitor.sh any more",
-            "2024-04-30",
-            "https://github.com/kubermatic/machine-controller/pull/1789",
-        )
-    },
+    changed(
+        "raw.githubusercontent.com/kubermatic/machine-controller",
+        None,
+        "has no health-monitor.sh any more",
+        "2024-04-30",
+        "https://github.com/kubermatic/machine-controller/pull/1789",
+    )
+    .with("the profiles of operating-system-manager contain it"),
     changed(
         "storage.googleapis.com/kubernetes-release",
         Some("dl.k8s.io"),
@@ -176,16 +160,14 @@ pub const CHANGED_NAMES: &[ChangedName] = &[
         "2023-06-09",
         "https://kubernetes.io/blog/2023/06/09/dl-adopt-cdn/",
     ),
-    ChangedName {
-        detail: FOLDERS,
-        ..changed(
-            "yum.kubernetes.io",
-            Some("pkgs.k8s.io"),
-            "was removed",
-            "2024-03-04",
-            LEGACY_PACKAGES,
-        )
-    },
+    changed(
+        "yum.kubernetes.io",
+        Some("pkgs.k8s.io"),
+        "was removed",
+        "2024-03-04",
+        LEGACY_PACKAGES,
+    )
+    .with(FOLDERS),
 ];
 
 const fn changed(
@@ -207,6 +189,14 @@ const fn changed(
 }
 
 impl ChangedName {
+    /// Adds the detail.
+    const fn with(self, detail: &'static str) -> ChangedName {
+        ChangedName {
+            detail: Some(detail),
+            ..self
+        }
+    }
+
     /// Returns the row for an image, a URL or a host.
     pub fn of(written: &str) -> Option<&'static ChangedName> {
         let name = without_scheme(written);
