@@ -5,6 +5,7 @@
 use crate::ImageRef;
 use crate::media_type::{HUB, canonical_host};
 use crate::reference::{has_host, is_host_in_lower_case};
+use crate::web_url::after_web_scheme;
 use std::convert::Infallible;
 use std::str::FromStr;
 
@@ -73,12 +74,9 @@ impl NamePattern {
     /// `https://quay.io/team/*`. `None` if the pattern has no http or https scheme, or if `*`
     /// stands for a part of the host: such patterns are meant for files.
     pub fn of_images(&self) -> Option<NamePattern> {
-        let (scheme, rest) = self.written.split_once("://")?;
+        let rest = after_web_scheme(&self.written)?;
         let (host, _) = rest.split_once('/')?;
-        let is_web = ["https", "http"]
-            .iter()
-            .any(|web| scheme.eq_ignore_ascii_case(web));
-        (is_web && !host.contains('*') && has_host(rest)).then(|| NamePattern::new(rest))
+        (!host.contains('*') && has_host(rest)).then(|| NamePattern::new(rest))
     }
 
     /// Whether a form of the reference matches: with its tag, with its digest, with both, or the
@@ -151,12 +149,9 @@ pub fn is_same_host(one: &str, other: &str) -> bool {
 /// Whether two URLs, or other names of items, are the same. Case and default port of a URL's host
 /// do not matter.
 pub fn is_same_url(one: &str, other: &str) -> bool {
-    let normal = |text: &str| {
-        let parts = text.split_once("://");
-        parts.map_or_else(
-            || text.to_owned(),
-            |(scheme, rest)| normal_url(scheme, rest),
-        )
+    let normal = |text: &str| match text.split_once("://") {
+        Some((scheme, rest)) => normal_url(scheme, rest),
+        None => text.to_owned(),
     };
     normal(one) == normal(other)
 }

@@ -3,7 +3,7 @@
 use super::treemap::{BlobUsage, GroupBox, treemap};
 use super::{ItemContent, ReportPage, RunPhase};
 use crate::human_size;
-use crate::report::{EntryKind, HostUse, ItemStatus, ReportItem};
+use crate::report::{EntryKind, HostUse, ItemStatus, ReportItem, and_more};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 
@@ -129,10 +129,8 @@ fn shared_layers(contents: &[ItemContent], usage: &BlobUsage<'_>) -> Section {
     let rows = blobs.iter().take(MAX_ROWS).map(|blob| {
         let named = blob.items.iter().take(MAX_NAMES);
         let names: Vec<&str> = named.map(|index| contents[*index].name.as_str()).collect();
-        let mut users = names.join(", ");
-        if blob.items.len() > MAX_NAMES {
-            users += &format!(" and {} more", blob.items.len() - MAX_NAMES);
-        }
+        let others = blob.items.len().saturating_sub(MAX_NAMES);
+        let users = names.join(", ") + &and_more(others);
         vec![
             TableCell::digest(blob.digest.short(12)),
             TableCell::size(blob.size),
