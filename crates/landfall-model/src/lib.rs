@@ -31,7 +31,6 @@ pub mod document;
 mod failure;
 mod file_name;
 mod hashed_stream;
-mod host_name;
 mod json;
 mod limits;
 mod manifest;
@@ -68,9 +67,6 @@ pub use crate::file_name::{FolderPacking, LOCAL_PREFIX, is_file_name, is_path_be
 pub use crate::hashed_stream::{
     DigestCheckedReader, HashedStream, digest_of, for_each_chunk, has_digest, read_chunks,
 };
-pub use crate::host_name::{
-    has_host_characters, is_dns_name, is_example_name, split_optional, split_port, without_brackets,
-};
 pub use crate::json::{
     JsonText, from_json, null_as_default, parsed_text, text_or_mapping, without_bom,
 };
@@ -100,4 +96,7 @@ pub use crate::sync::{locked, unpoisoned};
 pub use crate::update_policy::{MinimumAge, PackageVersion, UpdatePolicy};
 pub use crate::version::TagVersion;
 pub use crate::version_selection::VersionSelection;
-pub use crate::web_url::{after_web_scheme, is_web_url, normal_web_url, without_scheme};
+pub use crate::web_url::{
+    after_web_scheme, has_host_characters, is_dns_name, is_example_name, is_web_url,
+    normal_web_url, split_optional, split_port, without_brackets, without_scheme,
+};
