@@ -13,11 +13,9 @@ mod cost;
 mod deflate;
 mod documents;
 mod git;
-mod network;
 mod packages;
 mod patch;
-mod providers;
-mod signatures;
+mod seeds;
 #[cfg(test)]
 mod tests;
 
@@ -61,13 +59,13 @@ pub const TARGETS: &[Target] = &[
     target("git_repository", git::repository_seeds, git::repository),
     target(
         "provider_package",
-        providers::package_seeds,
-        providers::package,
+        seeds::provider_package_seeds,
+        landfall_item::read_provider_package,
     ),
     target(
         "provider_lock_file",
-        providers::lock_file_seeds,
-        providers::lock_file,
+        seeds::provider_lock_file_seeds,
+        landfall_item::read_provider_lock_file,
     ),
     target("yaml", documents::yaml_seeds, documents::yaml),
     target("merge", documents::yaml_seeds, documents::merge),
@@ -85,25 +83,33 @@ pub const TARGETS: &[Target] = &[
     target("openpgp", packages::openpgp_seeds, packages::openpgp),
     target(
         "image_signature",
-        signatures::signature_seeds,
+        seeds::image_signature_seeds,
         landfall_signature::fuzz,
     ),
-    target("egress", network::egress_seeds, network::egress),
-    target("evidence", network::evidence_seeds, network::evidence),
-    target("htpasswd", network::htpasswd_seeds, network::htpasswd),
+    target("egress", seeds::egress_seeds, crate::egress::fuzz),
+    target(
+        "evidence",
+        || vec![crate::evidence::fuzz_seed()],
+        crate::evidence::fuzz,
+    ),
+    target("htpasswd", seeds::htpasswd_seeds, landfall_serve::fuzz),
     target(
         "node_config",
-        network::node_config_seeds,
-        network::node_config,
+        seeds::node_config_seeds,
+        crate::doctor::fuzz_node_config,
+    ),
+    target("registry_error", seeds::error_seeds, seeds::registry_error),
+    target(
+        "lfs_answer",
+        seeds::lfs_answer_seeds,
+        landfall_content::upstream::fuzz,
     ),
     target(
-        "registry_error",
-        network::error_seeds,
-        network::registry_error,
+        "token",
+        seeds::token_seeds,
+        landfall_content::registry::fuzz_token,
     ),
-    target("lfs_answer", network::lfs_answer_seeds, network::lfs_answer),
-    target("token", network::token_seeds, network::token),
-    target("sbom", network::sbom_seeds, network::sbom),
+    target("sbom", seeds::sbom_seeds, landfall_bundle::sbom::fuzz),
 ];
 
 /// Runs the target `name` with `bytes`.

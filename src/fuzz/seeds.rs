@@ -1,7 +1,44 @@
-//! Targets for responses of servers, the record of contacted hosts, evidence logs, and password
-//! files.
+//! The seeds of the targets whose readers are called as they are: responses of servers, files of
+//! users and nodes, packages of providers, and signatures of images.
 
-use landfall_model::report;
+use landfall_item::zip_package;
+use landfall_model::{Digest, report};
+
+/// Packages of providers of OpenTofu and Terraform.
+pub(super) fn provider_package_seeds() -> Vec<Vec<u8>> {
+    let text = b"text ".repeat(60);
+    vec![
+        zip_package(&[
+            ("terraform-provider-a_v1.0.0", b"#!/bin/sh\n"),
+            ("LICENSE", &text),
+        ]),
+        zip_package(&[]),
+    ]
+}
+
+/// A lock file of OpenTofu and Terraform.
+pub(super) fn provider_lock_file_seeds() -> Vec<Vec<u8>> {
+    let file = "# comment\nprovider \"h.test/a/b\" {\n  version     = \"1.0.0\"\n  \
+                constraints = \"~> 1.0\"\n  hashes = [\n    \"h1:x=\",\n    \"zh:00\",\n  ]\n}\n";
+    vec![file.into()]
+}
+
+/// A payload of cosign with a log entry in its annotation, and a bundle.
+pub(super) fn image_signature_seeds() -> Vec<Vec<u8>> {
+    let image = Digest::sha256(b"image");
+    let payload = format!(
+        r#"{{"critical":{{"image":{{"docker-manifest-digest":"{image}"}},"type":"cosign container image signature"}}}}"#
+    );
+    let id = "ab".repeat(32);
+    let entry = format!(
+        r#"{{"SignedEntryTimestamp":"AAAA","Payload":{{"body":"eyJhcGlWZXJzaW9uIjoiMC4wLjEiLCJraW5kIjoiaGFzaGVkcmVrb3JkIn0=","integratedTime":1767268800,"logIndex":1,"logID":"{id}"}}}}"#
+    );
+    let bundle = r#"{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"certificate":{"rawBytes":"MIIB"},"tlogEntries":[]},"dsseEnvelope":{"payload":"e30=","payloadType":"application/vnd.in-toto+json","signatures":[{"sig":"AAAA"}]}}"#;
+    vec![
+        format!("{payload}\0{entry}").into_bytes(),
+        bundle.as_bytes().to_vec(),
+    ]
+}
 
 /// A record of contacted hosts, as a store keeps it.
 pub(super) fn egress_seeds() -> Vec<Vec<u8>> {
@@ -11,32 +48,12 @@ pub(super) fn egress_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Reads the bytes as a record of hosts, writes it, and reads the result.
-pub(super) fn egress(bytes: &[u8]) {
-    crate::egress::fuzz(bytes);
-}
-
-/// An evidence log of three records, the second after an incomplete line.
-pub(super) fn evidence_seeds() -> Vec<Vec<u8>> {
-    vec![crate::evidence::fuzz_seed()]
-}
-
-/// Reads the bytes as an evidence log, and also their first half.
-pub(super) fn evidence(bytes: &[u8]) {
-    crate::evidence::fuzz(bytes);
-}
-
 /// A password file with two users.
 pub(super) fn htpasswd_seeds() -> Vec<Vec<u8>> {
     vec![
         b"# users\nann:$2y$05$abcdefghijklmnopqrstuuKIXhHDCrPeGpm2pnh.Y3LWBhUBo6hJq\n\nbob:$2b$10$abcdefghijklmnopqrstuuKIXhHDCrPeGpm2pnh.Y3LWBhUBo6hJq\n"
             .to_vec(),
     ]
-}
-
-/// Reads the bytes as a password file.
-pub(super) fn htpasswd(bytes: &[u8]) {
-    landfall_serve::fuzz(bytes);
 }
 
 /// Configurations of containerd and podman.
@@ -49,11 +66,6 @@ pub(super) fn node_config_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Checks the bytes as the configuration of a node.
-pub(super) fn node_config(bytes: &[u8]) {
-    crate::doctor::fuzz_node_config(bytes);
-}
-
 /// An answer of a Git LFS server to a batch request.
 pub(super) fn lfs_answer_seeds() -> Vec<Vec<u8>> {
     vec![
@@ -62,19 +74,9 @@ pub(super) fn lfs_answer_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Reads the bytes as an answer of a Git LFS server.
-pub(super) fn lfs_answer(bytes: &[u8]) {
-    landfall_content::upstream::fuzz(bytes);
-}
-
 /// A response of a token service.
 pub(super) fn token_seeds() -> Vec<Vec<u8>> {
     vec![br#"{"token":"t","access_token":"a","expires_in":"300.5","issued_at":"x"}"#.to_vec()]
-}
-
-/// Reads the bytes as the response of a token service.
-pub(super) fn token(bytes: &[u8]) {
-    landfall_content::registry::fuzz_token(bytes);
 }
 
 /// A CycloneDX and an SPDX document, and a statement around one.
@@ -85,11 +87,6 @@ pub(super) fn sbom_seeds() -> Vec<Vec<u8>> {
         br#"{"predicateType":"https://spdx.dev/Document","predicate":{"spdxVersion":"SPDX-2.3","documentNamespace":"https://q.test/a","packages":[]}}"#
             .to_vec(),
     ]
-}
-
-/// Reads the bytes as a document that is attached to an image.
-pub(super) fn sbom(bytes: &[u8]) {
-    landfall_bundle::sbom::fuzz(bytes);
 }
 
 /// Error responses of a registry, and of a proxy in front of one.
