@@ -1,7 +1,7 @@
-//! A locked provider as an item.
+//! The section `providers` of the lock: versions of providers with their packages and hashes, as
+//! items of the lock.
 
-use super::address::ProviderName;
-use super::locked::{LockedProvider, LockedProviderPackage};
+use super::address::{ProviderName, ProviderPlatform};
 use crate::UrlFile;
 use crate::artifact::{self, TITLE, URL, digest_fault};
 use crate::file::is_file_url;
@@ -9,7 +9,52 @@ use crate::text::oversize;
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_model::report::{EntryKind, one_line};
 use landfall_model::{Descriptor, Digest, host_component, media_type};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+/// A version of a provider in the lock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedProvider {
+    /// The source address and the version.
+    pub name: ProviderName,
+    /// SHA-256 of the artifact's index, which lists a manifest for each package.
+    pub digest: Digest,
+    /// The platforms that the manifest requests, sorted; empty for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub platforms: Vec<ProviderPlatform>,
+    /// The package for each platform, sorted by platform.
+    pub packages: Vec<LockedProviderPackage>,
+}
+
+/// The package of a provider for one platform: a zip archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedProviderPackage {
+    /// The platform.
+    pub platform: ProviderPlatform,
+    /// The URL from which `pull` downloads the archive.
+    pub url: String,
+    /// SHA-256 of the archive: the `zh:` hash in lock files of OpenTofu and Terraform.
+    pub digest: Digest,
+    /// The size of the archive in bytes.
+    pub size: u64,
+    /// The hash of the files in the archive, as in
+    /// `h1:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=`.
+    pub h1: String,
+}
+
+impl LockedProviderPackage {
+    /// The hash of the archive in the form of lock files.
+    pub(super) fn zh(&self) -> String {
+        zh(&self.digest)
+    }
+}
+
+/// `digest` in the form of lock files.
+pub(super) fn zh(digest: &Digest) -> String {
+    format!("zh:{}", digest.hex())
+}
 
 impl LockedProvider {
     /// The packages, which clients download by URL.

@@ -3,7 +3,7 @@
 //! it as a filesystem mirror.
 
 use super::address::{ProviderAddress, ProviderPlatform};
-use super::locked::{LockedProvider, LockedProviderPackage};
+use super::kind::{LockedProvider, LockedProviderPackage};
 use landfall_model::Digest;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -7,7 +7,6 @@
 mod address;
 mod kind;
 mod lock_file;
-mod locked;
 mod manifest_entry;
 mod mirror;
 mod package_hash;
@@ -19,10 +18,10 @@ mod testing;
 mod zip_directory;
 
 pub use self::address::{ProviderAddress, ProviderName, ProviderPlatform};
+pub use self::kind::{LockedProvider, LockedProviderPackage};
 pub(crate) use self::kind::{entry, own_repository, tag};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use self::lock_file::fuzz as read_provider_lock_file;
-pub use self::locked::{LockedProvider, LockedProviderPackage};
 pub(crate) use self::manifest_entry::ProviderEntry;
 pub use self::mirror::{MirrorFile, ProviderMirror};
 #[cfg(any(test, fuzzing, feature = "testkit"))]

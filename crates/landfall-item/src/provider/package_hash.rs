@@ -1,7 +1,7 @@
 //! The `h1:` hash of a package. It covers the names and contents of the files, but not the form of
 //! the archive (golang.org/x/mod/sumdb/dirhash, `HashZip`).
 
-use super::locked::{LockedProvider, LockedProviderPackage};
+use super::kind::{LockedProvider, LockedProviderPackage};
 use super::zip_directory::{ZipArchive, ZipMember, member_fault, unreadable};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,7 +1,7 @@
 //! How a request for a provider is merged, resolved and updated.
 
 use super::address::{ProviderName, ProviderPlatform};
-use super::locked::LockedProvider;
+use super::kind::LockedProvider;
 use super::registry::provider_versions;
 use super::resolve::{check_hashes, check_platforms, resolve};
 use crate::item_kind::meets_rules;

@@ -2,7 +2,7 @@
 
 use super::address::ProviderPlatform;
 use super::kind;
-use super::locked::{LockedProvider, LockedProviderPackage, zh};
+use super::kind::{LockedProvider, LockedProviderPackage, zh};
 use super::package_hash::package_hash;
 use super::registry::ProviderRegistry;
 use super::resolvable::ProviderRequest;
