@@ -1,7 +1,7 @@
 //! `hauler`: the documents Images and Files. Hauler stores one platform of an image, or all.
 
-use super::{ExportInput, ExportedList, quoted};
-use crate::text::platform_text;
+use super::{ExportInput, ExportedList};
+use crate::text::{in_quotes, platform_text};
 use std::fmt::Write as _;
 
 pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
@@ -14,7 +14,7 @@ pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
         let _ = writeln!(
             text,
             "    - name: {}",
-            quoted(&input.reference(image).to_string())
+            in_quotes(&input.reference(image).to_string())
         );
         match &image.platforms[..] {
             [] => {}
@@ -37,7 +37,7 @@ pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
         text += &(separator.to_owned() + &head("Files", "files") + "  files:\n");
     }
     for file in files {
-        let _ = writeln!(text, "    - path: {}", quoted(&file.name));
+        let _ = writeln!(text, "    - path: {}", in_quotes(&file.name));
         left.push(format!(
             "checksum of {}: Hauler does not verify files",
             file.name

@@ -7,7 +7,7 @@ mod tests;
 mod zarf;
 
 use crate::lockfile::Lock;
-use crate::text::platform_text;
+use crate::text::{in_quotes, platform_text};
 use crate::{LockedFile, LockedImage};
 use landfall_model::report::EntryKind;
 use landfall_model::{DestinationMap, ImageRef, local_path, sum_sizes, without_scheme};
@@ -141,11 +141,6 @@ impl ExportInput<'_> {
     }
 }
 
-/// `text` as a YAML string in double quotes.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
 /// `images-txt`: one image reference on each line.
 fn images_txt(input: &ExportInput<'_>) -> ExportedList {
     let lines = input
@@ -175,10 +170,15 @@ fn skopeo_sync(input: &ExportInput<'_>) -> ExportedList {
     }
     let mut text = String::new();
     for (host, repositories) in hosts {
-        let _ = writeln!(text, "{}:\n  images:", quoted(&host));
+        let _ = writeln!(text, "{}:\n  images:", in_quotes(&host));
         for (repository, tags) in repositories {
-            let tags: Vec<String> = tags.iter().map(|tag| quoted(tag)).collect();
-            let _ = writeln!(text, "    {}: [{}]", quoted(&repository), tags.join(", "));
+            let tags: Vec<String> = tags.iter().map(|tag| in_quotes(tag)).collect();
+            let _ = writeln!(
+                text,
+                "    {}: [{}]",
+                in_quotes(&repository),
+                tags.join(", ")
+            );
         }
     }
     ExportedList {
@@ -204,11 +204,11 @@ fn regsync(input: &ExportInput<'_>) -> ExportedList {
                 tag: Some(tag.clone()),
                 digest: None,
             };
-            let _ = writeln!(text, "  - source: {}", quoted(&from.to_string()));
+            let _ = writeln!(text, "  - source: {}", in_quotes(&from.to_string()));
             let _ = writeln!(
                 text,
                 "    target: {}\n    type: image",
-                quoted(&to.to_string())
+                in_quotes(&to.to_string())
             );
             if let [one] = &image.platforms[..] {
                 let _ = writeln!(text, "    platform: {}", platform_text(one));
@@ -231,10 +231,10 @@ fn imgpkg_lock(input: &ExportInput<'_>) -> ExportedList {
         let _ = writeln!(
             text,
             "- image: {}",
-            quoted(&image.name.at_digest(&image.digest).to_string())
+            in_quotes(&image.name.at_digest(&image.digest).to_string())
         );
         if image.name.tag.is_some() {
-            let name = quoted(&image.name.to_string());
+            let name = in_quotes(&image.name.to_string());
             let _ = writeln!(text, "  annotations:\n    kbld.carvel.dev/id: {name}");
         }
     }

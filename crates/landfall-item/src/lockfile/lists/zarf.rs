@@ -1,14 +1,14 @@
 //! `zarf`: a package with one component. A Zarf package has one architecture.
 
-use super::{ExportInput, ExportedList, quoted};
+use super::{ExportInput, ExportedList};
 use crate::lockfile::Lock;
-use crate::text;
+use crate::text::{in_quotes, quoted};
 use landfall_model::without_scheme;
 use std::fmt::Write as _;
 
 pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
     let mut left = input.left(true);
-    let name = text::quoted(&package_name(input.lock));
+    let name = quoted(&package_name(input.lock));
     let mut text = format!("kind: ZarfPackageConfig\nmetadata:\n  name: {name}\n");
     match linux_architecture(input.lock) {
         Some(architecture) => {
@@ -28,7 +28,7 @@ pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
         let _ = writeln!(
             text,
             "      - {}",
-            quoted(&input.reference(image).to_string())
+            in_quotes(&input.reference(image).to_string())
         );
     }
     let files = input.files();
@@ -43,9 +43,9 @@ pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
         let _ = writeln!(
             text,
             "      - source: {}\n        shasum: {hex}",
-            quoted(&file.name)
+            in_quotes(&file.name)
         );
-        let _ = writeln!(text, "        target: {}", quoted(target));
+        let _ = writeln!(text, "        target: {}", in_quotes(target));
         // Zarf knows only one flag for the mode
         if file.mode.as_deref().is_some_and(is_executable) {
             text += "        executable: true\n";

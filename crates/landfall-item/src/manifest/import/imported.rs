@@ -3,7 +3,7 @@
 use crate::chart::ChartName;
 use crate::file::file_url;
 use crate::manifest::draft::head;
-use crate::text;
+use crate::text::{self, in_quotes};
 use landfall_model::document::{Diagnostic, SourceText};
 use landfall_model::report::one_line;
 use landfall_model::{
@@ -220,7 +220,7 @@ impl ImportedItems {
         let images = if has_images { ", images: discover" } else { "" };
         let path = self.local_path(at, path);
         self.charts
-            .extend(path.map(|path| format!("{{path: {}{images}}}", quoted(&path))));
+            .extend(path.map(|path| format!("{{path: {}{images}}}", in_quotes(&path))));
     }
 
     /// Runs `read` for a file in the folder `path`, relative to the folder of the file that is read
@@ -452,12 +452,12 @@ impl ImportedItems {
                 Some(parts) if is_oci => parts,
                 _ => (folder, name),
             };
-            let [folder, name, version] = [folder, name, version].map(quoted);
+            let [folder, name, version] = [folder, name, version].map(in_quotes);
             format!("repo: {folder}, name: {name}, select: {version}, newest: 1")
         } else if is_oci {
-            format!("ref: {}", quoted(&reference))
+            format!("ref: {}", in_quotes(&reference))
         } else {
-            let [folder, name, version] = [folder, name, version].map(quoted);
+            let [folder, name, version] = [folder, name, version].map(in_quotes);
             format!("repo: {folder}, name: {name}, version: {version}")
         };
         let values = values.and_then(|values| {
@@ -469,7 +469,7 @@ impl ImportedItems {
             values
         });
         self.charts.insert(match (has_images, values) {
-            (false, _) if is_short => quoted(&reference),
+            (false, _) if is_short => in_quotes(&reference),
             (false, _) => format!("{{{source}}}"),
             (true, None) => format!("{{{source}, images: discover}}"),
             (true, Some(values)) => {
@@ -559,11 +559,6 @@ fn joined(below: &str, path: &str) -> String {
     parts.join("/")
 }
 
-/// `text` as a YAML string in double quotes.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
 /// The list `key` as the next key of a mapping in braces; nothing if it is empty.
 fn list<'t>(key: &str, texts: impl IntoIterator<Item = &'t String>) -> String {
     let texts: Vec<String> = texts.into_iter().map(|one| text::quoted(one)).collect();
@@ -627,14 +622,14 @@ pub fn manifest_of(imported: &ImportedItems, name: &str, title: &str) -> String 
         let _ = writeln!(
             text,
             "  - {{repo: {}, select: {}{newest}{}{}}}",
-            quoted(&selector.repository),
-            quoted(&selector.select),
+            in_quotes(&selector.repository),
+            in_quotes(&selector.select),
             list("except", &selector.except),
             list("platforms", platforms.iter().flatten()),
         );
     }
     for (reference, archive) in &imported.archives {
-        let [reference, archive] = [reference, archive].map(|text| quoted(text));
+        let [reference, archive] = [reference, archive].map(|text| in_quotes(text));
         let _ = writeln!(text, "  - {{ref: {reference}, archive: {archive}}}");
     }
     if !imported.files.is_empty() {
@@ -643,7 +638,7 @@ pub fn manifest_of(imported: &ImportedItems, name: &str, title: &str) -> String 
     for (url, entry) in &imported.files {
         // a manifest would read `${` as the beginning of a variable
         let key = if is_web_url(url) { "url" } else { "path" };
-        let _ = writeln!(text, "  - {key}: {}", quoted(&url.replace("${", "$%7B")));
+        let _ = writeln!(text, "  - {key}: {}", in_quotes(&url.replace("${", "$%7B")));
         if let Some(checksum) = &entry.checksum {
             let _ = writeln!(text, "    checksum: {checksum}");
         }
