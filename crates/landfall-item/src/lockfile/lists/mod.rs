@@ -1,7 +1,6 @@
 //! Writes the items of a lock as lists of other tools. Each format is a row of [`EXPORT_FORMATS`],
 //! with a function here or, if it is longer, in a file of its own. `landfall export` has its name.
 
-mod hauler;
 #[cfg(test)]
 mod tests;
 mod zarf;
@@ -16,7 +15,7 @@ use std::fmt::Write as _;
 
 /// All list formats that can be exported.
 pub const EXPORT_FORMATS: &[ExportFormat] = &[
-    commented("hauler", hauler::write),
+    commented("hauler", hauler),
     plain("images-txt", images_txt),
     commented("skopeo-sync", skopeo_sync),
     commented("regsync", regsync),
@@ -139,6 +138,56 @@ impl ExportInput<'_> {
         left.extend(platforms);
         left
     }
+}
+
+/// `hauler`: the documents Images and Files. Hauler stores one platform of an image, or all.
+fn hauler(input: &ExportInput<'_>) -> ExportedList {
+    let mut text = String::new();
+    let mut left = input.left(true);
+    if input.images().next().is_some() {
+        text += &(hauler_head("Images", "images") + "  images:\n");
+    }
+    for image in input.images() {
+        let _ = writeln!(
+            text,
+            "    - name: {}",
+            in_quotes(&input.reference(image).to_string())
+        );
+        match &image.platforms[..] {
+            [] => {}
+            [one] => {
+                let _ = writeln!(text, "      platform: {}", platform_text(one));
+            }
+            more => {
+                let more: Vec<String> = more.iter().map(ToString::to_string).collect();
+                left.push(format!(
+                    "platforms {} of {}: Hauler stores all platforms",
+                    more.join(", "),
+                    image.name
+                ));
+            }
+        }
+    }
+    let files = input.files();
+    if !files.is_empty() {
+        let separator = if text.is_empty() { "" } else { "---\n" };
+        text += &(separator.to_owned() + &hauler_head("Files", "files") + "  files:\n");
+    }
+    for file in files {
+        let _ = writeln!(text, "    - path: {}", in_quotes(&file.name));
+        left.push(format!(
+            "checksum of {}: Hauler does not verify files",
+            file.name
+        ));
+    }
+    ExportedList { text, left }
+}
+
+/// The first lines of a document of Hauler.
+fn hauler_head(kind: &str, name: &str) -> String {
+    format!(
+        "apiVersion: content.hauler.cattle.io/v1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec:\n"
+    )
 }
 
 /// `images-txt`: one image reference on each line.
