@@ -5,7 +5,7 @@ use super::listing::{change_lines, endpoint_line};
 use super::output_file::written_path;
 use super::stale_lock::load_previous_lock;
 use super::{CliError, Context, ReportMember, VerbReport, input_file};
-use crate::client::PreviousLock;
+use crate::client::{LockFileState, PreviousLock};
 use crate::lock::{LockChange, Locked};
 use crate::update::{
     AgeWait, FirstSights, UpdateOutcome, UpdateRequest, UpstreamNotice, UrgentVersion, VersionMove,
@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The lines about updated and held back versions, and about changes upstream.
-pub(crate) fn lines(updated: &UpdateOutcome) -> Vec<String> {
+fn lines(updated: &UpdateOutcome) -> Vec<String> {
     let mut lines = Vec::new();
     for one in &updated.moves {
         let VersionMove {
@@ -133,8 +133,18 @@ fn short(version: &str) -> String {
         .map_or_else(|_| version.to_owned(), |digest| digest.short(12))
 }
 
-/// The lines about changes of the lock.
-pub(crate) fn lock_lines(locked: &Locked) -> Vec<String> {
+/// Adds the changes of the lock to the report, and its fingerprint if `state` is not that the old
+/// lock was kept. Returns the lines about the changes.
+pub(crate) fn report_lock(
+    report: &mut VerbReport,
+    locked: &Locked,
+    state: LockFileState,
+) -> String {
+    report.add(ReportMember::changes(&locked.changes));
+    report.add(ReportMember::EndpointChanges(locked.endpoints.clone()));
+    if state != LockFileState::Kept {
+        report.add(ReportMember::Lock(locked.lock.fingerprint()));
+    }
     // Items that are gone upstream are left out: `lines` returns a line for each.
     let changes = locked
         .changes
@@ -143,11 +153,13 @@ pub(crate) fn lock_lines(locked: &Locked) -> Vec<String> {
         .flat_map(change_lines);
     changes
         .chain(locked.endpoints.iter().map(endpoint_line))
+        .map(|line| line + "\n")
         .collect()
 }
 
-/// Adds the update to the report, with an annotation at each location in a manifest.
-pub(crate) fn add_to_report(report: &mut VerbReport, updated: &UpdateOutcome) {
+/// Adds the update to the report, with an annotation at each location in a manifest. Returns the
+/// lines about it.
+pub(crate) fn report_update(report: &mut VerbReport, updated: &UpdateOutcome) -> String {
     report.add(ReportMember::Updates(updated.moves.clone()));
     for VersionMove {
         name,
@@ -197,6 +209,7 @@ pub(crate) fn add_to_report(report: &mut VerbReport, updated: &UpdateOutcome) {
             message,
         });
     }
+    lines(updated).into_iter().map(|line| line + "\n").collect()
 }
 
 /// The notices of the report: tags that changed or are gone upstream, versions that are held back

@@ -14,8 +14,7 @@ use crate::cli::shared::store_location::StoreLocation;
 use crate::cli::shared::update_report::{self, UpdateFlags, counted};
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::client::{
-    DeliveredBundles, LockFileState, RefreshBase, RefreshRequest, Refreshed, RefreshedBundle,
-    unnamed_series,
+    DeliveredBundles, RefreshBase, RefreshRequest, Refreshed, RefreshedBundle, unnamed_series,
 };
 use crate::update::UpdateOutcome;
 use clap::Args;
@@ -168,18 +167,12 @@ impl RefreshCommand {
             bundle,
             ..
         } = refreshed;
-        update_report::add_to_report(&mut report, updated);
-        report.add(ReportMember::changes(&locked.changes));
-        report.add(ReportMember::EndpointChanges(locked.endpoints.clone()));
-        if *lock_file != LockFileState::Kept {
-            report.add(ReportMember::Lock(locked.lock.fingerprint()));
-        }
+        let mut text = update_report::report_update(&mut report, updated);
+        let lock_lines = update_report::report_lock(&mut report, locked, *lock_file);
         let nothing_new = files.is_empty() && bundle.is_none();
-        let mut lines = update_report::lines(updated);
         if !nothing_new {
-            lines.extend(update_report::lock_lines(locked));
+            text += &lock_lines;
         }
-        let mut text: String = lines.into_iter().map(|line| line + "\n").collect();
         text += &loss_lines(&report.items);
         text += &add_changed_names(&mut report);
         if !files.is_empty() {
@@ -284,9 +277,7 @@ fn markdown(refreshed: &Refreshed, report: &VerbReport, nothing_new: bool) -> St
 
 /// The outcome of a dry run.
 fn planned_outcome(updated: &UpdateOutcome, mut report: VerbReport) -> VerbOutcome {
-    update_report::add_to_report(&mut report, updated);
-    let lines = update_report::lines(updated);
-    let mut text: String = lines.into_iter().map(|line| line + "\n").collect();
+    let mut text = update_report::report_update(&mut report, updated);
     text += &loss_lines(&report.items);
     text += &add_changed_names(&mut report);
     let files = updated.files();

@@ -3,7 +3,7 @@
 use crate::cli::shared::failed_items::{add_changed_names, loss_lines};
 use crate::cli::shared::listing::{failure_counts, success_counts};
 use crate::cli::shared::update_report::{self, UpdateFlags, counted};
-use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, VerbReport};
 use crate::client::LockFileState;
 use crate::update::UpdateOutcome;
 use clap::Args;
@@ -53,16 +53,8 @@ impl UpdateCommand {
             let mut items = locked.items.clone();
             updated.add_failures(&mut items);
             let mut report = VerbReport::from(client.report(items));
-            update_report::add_to_report(&mut report, &updated);
-            report.add(ReportMember::changes(&locked.changes));
-            report.add(ReportMember::EndpointChanges(locked.endpoints.clone()));
-            if lock_file != LockFileState::Kept {
-                report.add(ReportMember::Lock(locked.lock.fingerprint()));
-            }
-            let lines = update_report::lines(&updated)
-                .into_iter()
-                .chain(update_report::lock_lines(&locked));
-            let mut text: String = lines.map(|line| line + "\n").collect();
+            let mut text = update_report::report_update(&mut report, &updated);
+            text += &update_report::report_lock(&mut report, &locked, lock_file);
             text += &loss_lines(&report.items);
             text += &add_changed_names(&mut report);
             let mut files = updated.files();
@@ -86,11 +78,7 @@ impl UpdateCommand {
 
     /// The outcome of a check or a dry run.
     fn planned_outcome(&self, updated: &UpdateOutcome, mut report: VerbReport) -> VerbOutcome {
-        update_report::add_to_report(&mut report, updated);
-        let mut text: String = update_report::lines(updated)
-            .into_iter()
-            .map(|line| line + "\n")
-            .collect();
+        let mut text = update_report::report_update(&mut report, updated);
         let failing = report
             .items
             .iter()
