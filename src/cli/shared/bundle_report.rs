@@ -91,16 +91,18 @@ pub(crate) fn dry_run(
     Ok(outcome(plan, report, &text))
 }
 
-/// The member `bundle` of the report. `keys` are the keys that signed the bundle.
-pub(crate) fn bundle_member(
+/// Adds a bundle that was written to the report. Returns the lines about it. `keys` are the keys that
+/// signed the bundle.
+pub(crate) fn report_bundle(
+    report: &mut VerbReport,
     plan: &PackPlan,
     out: &Path,
     written: &PackedBundle,
     keys: &[PublicKey],
-) -> ReportMember {
+) -> String {
     let missing = plan.missing.iter();
     let signers: Vec<_> = keys.iter().map(|key| SignerRow::new(key, None)).collect();
-    ReportMember::Bundle(Box::new(BundleMember {
+    report.add(ReportMember::Bundle(Box::new(BundleMember {
         path: out.display().to_string(),
         digest: written.digest.clone(),
         lock: plan.fingerprint.clone(),
@@ -121,7 +123,26 @@ pub(crate) fn bundle_member(
         signer: signers.first().cloned(),
         signers: Some(signers),
         serial: SerialMember::new(plan.serial.clone()),
-    }))
+    })));
+    let content = plan.content_bytes();
+    let serial = plan.serial.as_ref();
+    let serial = serial.map(|serial| {
+        format!(
+            "  series            {}, number {}\n",
+            serial.series, serial.number
+        )
+    });
+    let signed = keys
+        .iter()
+        .map(|key| format!("  signed by         {key}\n"));
+    format!(
+        "  bundle digest     {}\n  lock fingerprint  {}\n  size              {}{}\n{}",
+        written.digest,
+        plan.fingerprint,
+        human_size(written.bytes),
+        size_ratio(written.bytes, content),
+        serial.unwrap_or_default(),
+    ) + &signed.collect::<String>()
 }
 
 /// The size relative to the content: `, 41% of the content (1.2 GB)`. A bundle that is larger, as
@@ -133,26 +154,6 @@ fn size_ratio(bytes: u64, content: u64) -> String {
     }
     let percent = (bytes as f64 * 100.0 / content.max(1) as f64).ceil();
     format!(", {percent}% of the content ({size})")
-}
-
-/// The lines about a bundle that was written.
-pub(crate) fn bundle_lines(plan: &PackPlan, written: &PackedBundle) -> String {
-    let content = plan.content_bytes();
-    let serial = plan.serial.as_ref();
-    let serial = serial.map(|serial| {
-        format!(
-            "  series            {}, number {}\n",
-            serial.series, serial.number
-        )
-    });
-    format!(
-        "  bundle digest     {}\n  lock fingerprint  {}\n  size              {}{}\n{}",
-        written.digest,
-        plan.fingerprint,
-        human_size(written.bytes),
-        size_ratio(written.bytes, content),
-        serial.unwrap_or_default(),
-    )
 }
 
 /// The lines about the volumes of a split bundle, and about removed volumes of an older bundle.

@@ -3,8 +3,8 @@
 use crate::cli::help::man::all_pages;
 use crate::cli::shared::bundle_flags::LockArgs;
 use crate::cli::shared::bundle_report::{
-    MAX_MISSING, SerialFlags, bundle_lines, bundle_member, dry_run, note_whole_file, outcome,
-    pack_report, paths, signer, volume_lines,
+    MAX_MISSING, SerialFlags, dry_run, note_whole_file, outcome, pack_report, paths, report_bundle,
+    signer, volume_lines,
 };
 use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::failed_items::shortened;
@@ -339,13 +339,8 @@ impl PackCommand {
         mut report: VerbReport,
         about: &str,
     ) -> VerbOutcome {
-        report.add(bundle_member(plan, out, written, keys));
         let mut text = format!("packed {} into {}\n", count(&plan.items), out.display());
-        text += &bundle_lines(plan, written);
-        text.extend(
-            keys.iter()
-                .map(|key| format!("  signed by         {key}\n")),
-        );
+        text += &report_bundle(&mut report, plan, out, written, keys);
         text += about;
         text += &volume_lines(written, self.volume_size.is_some());
         if !written.beside.is_empty() {

@@ -1,7 +1,9 @@
 //! `landfall pull`: downloads the items of a lock.
 
 use crate::cli::shared::bundle_flags::LockArgs;
-use crate::cli::shared::bundle_report::{self, SerialFlags, disk_space_for, report_disk_space};
+use crate::cli::shared::bundle_report::{
+    self, SerialFlags, disk_space_for, report_bundle, report_disk_space,
+};
 use crate::cli::shared::bundle_with_bases::{FromArchives, report_available, report_copied};
 use crate::cli::shared::failed_items::{add_changed_names, loss_lines};
 use crate::cli::shared::listing::{count_kinds, failure_counts, success_counts};
@@ -168,12 +170,7 @@ impl PullCommand {
             text += &closing_line(&report, Shard::default(), &out.display().to_string());
             match packed {
                 Some(written) => {
-                    text += &bundle_report::bundle_lines(&plan, &written);
-                    text.extend(
-                        keys.iter()
-                            .map(|key| format!("  signed by         {key}\n")),
-                    );
-                    report.add(bundle_report::bundle_member(&plan, out, &written, &keys));
+                    text += &report_bundle(&mut report, &plan, out, &written, &keys);
                 }
                 None => {
                     let out = out.display();

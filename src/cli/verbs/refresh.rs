@@ -1,7 +1,7 @@
 //! `landfall refresh`: update, lock, pull and pack as one command for a scheduled job.
 
 use crate::cli::shared::bundle_report::{
-    SerialFlags, bundle_lines, bundle_member, note_whole_file, signer, volume_lines,
+    SerialFlags, note_whole_file, report_bundle, signer, volume_lines,
 };
 use crate::cli::shared::failed_items::{add_changed_names, loss_lines};
 use crate::cli::shared::input_file::OpenedFile;
@@ -224,14 +224,9 @@ impl RefreshCommand {
         };
         let is_split = self.volume_size.is_some();
         note_whole_file(&self.out, is_split, &*context.progress);
-        let member = bundle_member(plan, &self.out, written, keys);
-        report.add(member);
         let mut text = format!("packed {}\n", self.out.display());
-        text += &bundle_lines(plan, written);
+        text += &report_bundle(report, plan, &self.out, written, keys);
         text += &volume_lines(written, is_split);
-        for key in keys {
-            text += &format!("  signed by         {key}\n");
-        }
         if !self.since.is_empty() {
             let omitted = sum_sizes(plan.omitted.iter().map(|blob| blob.size));
             text += &format!("  left out          {}\n", human_size(omitted));
