@@ -1,13 +1,16 @@
 //! Rules for charts that controllers and other tools install: Argo CD, Flux, k3s, k0s, Fleet,
-//! Kustomize, KubeOne, KKP, Cluster API, Sveltos, Helmfile, Skaffold, Ansible and Crossplane's
-//! provider-helm.
+//! Kustomize, KubeOne, KKP, Cluster API, Sveltos, Helmfile, Skaffold, Ansible, vendir,
+//! kapp-controller, Pulumi and Crossplane's provider-helm.
 
 use crate::index::is_pinned;
 use crate::inventory::{HelmRepositories, Inventory};
 use crate::text::OCI;
-use crate::walk::{ImageCandidate, MappingContext, NodeStep, ReferenceCollector, start_of};
+use crate::walk::{
+    ImageCandidate, MappingContext, NodeStep, ReferenceCollector, start_of, text_start,
+};
 use crate::yaml::{
-    YamlNode, YamlScalar, documents, entries_of, items_of, text_entry, text_of, value_of,
+    YamlEntry, YamlNode, YamlScalar, documents, entries_of, items_of, position_of, text_entry,
+    text_of, value_of,
 };
 use landfall_item::ChartName;
 use landfall_model::is_web_url;
@@ -15,6 +18,7 @@ use std::collections::BTreeMap;
 
 /// The keys of one mapping that name a chart.
 struct ChartKeys {
+    /// The key of the repository, or of a mapping that has it as `url` or `repo`.
     repository: &'static str,
     name: &'static str,
     /// The first one that is present counts.
@@ -25,7 +29,7 @@ struct ChartKeys {
 }
 
 /// The keys of each tool.
-const CHART_KEYS: [ChartKeys; 10] = [
+const CHART_KEYS: [ChartKeys; 13] = [
     // Kustomize
     ChartKeys {
         below: Some("helmCharts"),
@@ -34,6 +38,11 @@ const CHART_KEYS: [ChartKeys; 10] = [
     // Crossplane's provider-helm
     ChartKeys {
         below: Some("chart"),
+        ..keys("repository", "name", &["version"])
+    },
+    // vendir and kapp-controller
+    ChartKeys {
+        below: Some("helmChart"),
         ..keys("repository", "name", &["version"])
     },
     // KKP's ApplicationDefinition
@@ -52,6 +61,9 @@ const CHART_KEYS: [ChartKeys; 10] = [
     keys("repo", "remoteChart", &["version"]),
     // Ansible
     keys("chart_repo_url", "chart_ref", &["chart_version"]),
+    // Pulumi
+    keys("repositoryOpts", "chart", &["version"]),
+    keys("fetchOpts", "chart", &["version"]),
 ];
 
 const fn keys(
@@ -105,7 +117,9 @@ impl ChartKeys {
         let name = text_entry(entries, self.name)?;
         let version = self.version.iter().find_map(|key| text_entry(entries, key));
         let is_address = name.1.value.trim().starts_with(OCI) && self.below.is_none();
-        let repository = text_entry(entries, self.repository).filter(|_| !is_address);
+        let repository = text_entry(entries, self.repository)
+            .or_else(|| nested_repository(entries, self.repository))
+            .filter(|_| !is_address);
         let is_below = self.below.is_none_or(|below| {
             around.key == Some(below) || (around.key.is_none() && around.above == Some(below))
         });
@@ -122,6 +136,18 @@ impl ChartKeys {
             needs_no_scheme: self.repository == "repoURL",
         })
     }
+}
+
+/// The position of the mapping `key`, and the repository in it.
+fn nested_repository<'s>(
+    entries: &'s [YamlEntry<'s>],
+    key: &str,
+) -> Option<(usize, &'s YamlScalar<'s>)> {
+    let at = position_of(entries, key)?;
+    let inner = entries[at].value.entries();
+    let mut keys = ["url", "repo"].iter();
+    let (_, repository) = keys.find_map(|key| text_entry(inner, key))?;
+    Some((at, repository))
 }
 
 const RANGE: &str = "it does not name one version of a chart; write the locked version";
@@ -143,43 +169,39 @@ pub(super) fn chart_candidates<'s>(
     inventory: &Inventory<'_>,
     members: &MappingContext<'s>,
 ) -> Vec<usize> {
-    let entries = members.entries;
     let found = match NamedChart::of(members) {
         Some(named) => named.installed(),
         None => referring_chart(inventory, members),
     };
-    let Some((chart, positions)) = found else {
+    let Some((chart, address, positions)) = found else {
         return Vec::new();
     };
-    let Some(at) = positions
-        .first()
-        .and_then(|at| start_of(&entries[*at].value))
-    else {
-        return Vec::new();
-    };
-    collector.add_candidate(chart.candidate(at, inventory));
+    collector.add_candidate(chart.candidate(text_start(address), inventory));
     positions
 }
 
+/// A chart, the value that is reported for it, and the positions of its entries.
+type FoundChart<'s> = (InstalledChart<'s>, &'s YamlScalar<'s>, Vec<usize>);
+
 impl<'s> NamedChart<'s> {
-    /// The chart and the positions of its entries. `None` if `gitops_candidates` reads it.
-    fn installed(&self) -> Option<(InstalledChart<'s>, Vec<usize>)> {
-        let (name_at, _) = self.name;
-        let (repository, positions) = match self.repository {
-            Some((at, repository)) => (repository.value.trim(), vec![at, name_at]),
+    /// The chart, unless `gitops_candidates` reads it.
+    fn installed(&self) -> Option<FoundChart<'s>> {
+        let (name_at, name) = self.name;
+        let (repository, address, positions) = match self.repository {
+            Some((at, address)) => (address.value.trim(), address, vec![at, name_at]),
             None if self.version.is_some()
                 || is_pinned(self.name_text().trim_start_matches(OCI)) =>
             {
                 return None;
             }
-            None => ("", vec![name_at]),
+            None => ("", name, vec![name_at]),
         };
         let chart = InstalledChart {
             repository: repository.to_owned(),
             chart: self.name_text(),
             version: self.version.map(|version| version.value.trim()),
         };
-        Some((chart, positions))
+        Some((chart, address, positions))
     }
 }
 
@@ -265,9 +287,9 @@ pub(crate) fn add_helm_repositories(text: &str, found: &mut HelmRepositories) {
 fn referring_chart<'s>(
     inventory: &Inventory<'_>,
     members: &MappingContext<'s>,
-) -> Option<(InstalledChart<'s>, Vec<usize>)> {
+) -> Option<FoundChart<'s>> {
     let entries = members.entries;
-    let (at, chart) = text_entry(entries, "chart")?;
+    let (at, name) = text_entry(entries, "chart")?;
     let Some(YamlNode::Mapping(source)) = value_of(entries, "sourceRef") else {
         return None;
     };
@@ -277,7 +299,7 @@ fn referring_chart<'s>(
     let version = text_entry(entries, "version");
     let mut chart = InstalledChart {
         repository: String::new(),
-        chart: chart.value.trim(),
+        chart: name.value.trim(),
         version: version.map(|(_, version)| version.value.trim()),
     };
     let is_locked = chart
@@ -291,7 +313,7 @@ fn referring_chart<'s>(
         url.clone_into(&mut chart.repository);
     }
     let positions = std::iter::once(at).chain(version.map(|(at, _)| at));
-    Some((chart, positions.collect()))
+    Some((chart, name, positions.collect()))
 }
 
 impl InstalledChart<'_> {
@@ -369,6 +391,8 @@ mod tests {
             "spec: {repoURL: 'oci://quay.io/c', chartName: d, version: 1.10.0}",
             "helmCharts: [{repositoryURL: 'oci://quay.io/c', chartName: d, chartVersion: 1.10.0}]",
             "charts: [{chartname: 'oci://quay.io/c/d', version: 1.10.0}]",
+            "helmChart: {name: d, version: 1.10.0, repository: {url: 'oci://quay.io/c'}}",
+            "properties: {chart: d, version: 1.10.0, fetchOpts: {repo: 'oci://quay.io/c'}}",
             "repositories: [{name: c, url: quay.io/c, oci: true}]\nreleases: [{chart: c/d, version: 1.10.0}]",
         ] {
             assert_eq!(
@@ -381,6 +405,8 @@ mod tests {
             "x: {chart_repo_url: 'https://h.test/c', chart_ref: d, chart_version: 1.10.0}",
             "chart: {repository: 'https://h.test/c', name: d, version: 1.10.0}",
             "spec: {repoURL: 'https://h.test/c', chartName: d, version: 1.10.0}",
+            "helmChart: {name: d, version: 1.10.0, repository: {url: 'https://h.test/c'}}",
+            "properties: {chart: d, version: 1.10.0, repositoryOpts: {repo: 'https://h.test/c'}}",
             "helmCharts: [{repositoryURL: 'https://h.test', chartName: c/d, chartVersion: 1.10.0}]",
             "helm: {repositories: [{name: c, url: 'https://h.test/c'}], charts: [{chartname: c/d, version: 1.10.0}]}",
             "repositories: [{name: c, url: 'https://h.test/c'}]\nreleases: [{chart: c/d, version: 1.10.0}]",
@@ -404,6 +430,7 @@ mod tests {
             "releases: [{chart: ./c/d, version: 1.10.0}, {chart: c/d, version: 1.10.0}]",
             "x: {repository: 'https://h.test/c', name: d, version: 1.10.0}",
             "x: {repo: 'https://h.test/c', name: d, version: 1.10.0}",
+            "{repository: {url: 'https://h.test/c'}, name: d, version: 1.10.0}",
         ] {
             assert_eq!(audited(text), [], "{text}");
         }

@@ -26,7 +26,7 @@ const ARGO_REVISIONS: [&str; 2] = ["targetRevision", "revision"];
 /// The keys of `spec.ref` of Flux's `GitRepository`. The first one that is present counts.
 const FLUX_REVISIONS: [&str; 5] = ["commit", "name", "semver", "tag", "branch"];
 
-/// Git repositories that documents of Argo CD, Flux and Kustomize use.
+/// Git repositories that documents of Argo CD, Flux, Kustomize, vendir and kapp-controller use.
 pub(super) fn git_sources<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     _inventory: &Inventory<'_>,
@@ -51,6 +51,14 @@ pub(super) fn git_sources<'s>(
                 _ => Some("master"),
             },
         ),
+        [.., NodeStep::Key("git")] if is_carvel(collector) => {
+            let semver = entries_of(entries_of(entries, "refSelection"), "semver");
+            // vendir also accepts the name of a branch as git shows it
+            let revision = text_of(entries, "ref")
+                .map(|name| name.trim().trim_start_matches("origin/"))
+                .or_else(|| text_of(semver, "constraints"));
+            add_repository(collector, entries, "url", revision);
+        }
         _ => {}
     }
     // with the name of a chart, `repoURL` is a chart repository
@@ -80,6 +88,15 @@ fn is_kustomization(file: &Path, entries: &[YamlEntry<'_>]) -> bool {
 /// Whether the document is a `GitRepository` of Flux.
 fn is_flux(collector: &ReferenceCollector<'_, '_>) -> bool {
     text_of(collector.document.entries(), "kind") == Some("GitRepository")
+}
+
+/// Whether the document is of vendir or kapp-controller.
+fn is_carvel(collector: &ReferenceCollector<'_, '_>) -> bool {
+    let version = text_of(collector.document.entries(), "apiVersion").unwrap_or_default();
+    let group = version.split('/').next().unwrap_or_default();
+    [".k14s.io", ".carvel.dev"]
+        .iter()
+        .any(|end| group.ends_with(end))
 }
 
 fn first_text<'s>(entries: &'s [YamlEntry<'s>], keys: &[&str]) -> Option<&'s str> {
@@ -438,8 +455,34 @@ fn with_range(
 
 #[cfg(test)]
 mod tests {
+    use crate::audit::{Inventory, audit};
     use crate::tests::{becomes, stays};
+    use landfall_item::lockfile::Lock;
     use landfall_model::Digest;
+    use std::path::Path;
+
+    #[test]
+    fn git_sources_of_vendir_are_found_with_their_version() {
+        let lock = Lock::parse("l", "version: 1\n").unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        for (version, expected) in [
+            ("ref: origin/main", Some("main")),
+            ("ref: v1", Some("v1")),
+            ("refSelection: {semver: {constraints: '>=1'}}", Some(">=1")),
+            ("subPath: x", None),
+        ] {
+            let text = format!(
+                "apiVersion: vendir.k14s.io/v1alpha1\n\
+                 contents: [{{path: a, git: {{url: 'https://h.test/a.git', {version}}}}}]\n"
+            );
+            let found = audit(Path::new("vendir.yml"), &text, &inventory);
+            let found = found.iter().filter_map(|one| one.repository.as_ref());
+            let found: Vec<_> = found
+                .map(|one| (&*one.url, one.revision.as_deref()))
+                .collect();
+            assert_eq!(found, [("https://h.test/a.git", expected)], "{text}");
+        }
+    }
 
     #[test]
     fn sources_of_flux_are_looked_up_with_their_version() {
@@ -506,11 +549,13 @@ mod tests {
             "helm: {url: oci://quay.io/c, chartName: d, chartVersion: 1.10}",
             "helm: {url: oci://r:5/p/c, chartName: d, chartVersion: 1.10}",
         );
-        // Cluster API, Sveltos and k0s
+        // Cluster API, Sveltos, k0s, vendir and Pulumi
         for source in [
             "spec: {repoURL: FROM, chartName: d, version: 1.10}",
             "helmCharts: [{repositoryURL: FROM, chartName: d, chartVersion: 1.10}]",
             "charts: [{chartname: FROM/d, version: 1.10}]",
+            "helmChart: {name: d, version: 1.10, repository: {url: FROM}}",
+            "properties: {chart: d, version: 1.10, repositoryOpts: {repo: FROM}}",
         ] {
             becomes(
                 &source.replace("FROM", "oci://quay.io/c"),

@@ -16,7 +16,10 @@ const KUSTOMIZE_LISTS: [&str; 4] = ["resources", "bases", "components", "crds"];
 /// Modules of Ansible that download the `url` of their arguments.
 const DOWNLOADS: [&str; 2] = ["get_url", "ansible.builtin.get_url"];
 
-/// Words of documents that may name files, except kustomizations.
+/// Words of documents of vendir and kapp-controller.
+const CARVEL: [&str; 2] = ["k14s.io/", "carvel.dev/"];
+
+/// Words of documents that may name files, except kustomizations and those of Carvel.
 const FILE_WORDS: [&str; 5] = [
     "extraManifests",
     "addons_include",
@@ -26,11 +29,14 @@ const FILE_WORDS: [&str; 5] = [
 ];
 
 /// The files that `text`, a document in the file at `path`, names by their URLs: in kustomizations,
-/// configurations of Talos and RKE, tasks of Ansible, and as the chart of a `HelmChart` of k3s.
+/// configurations of Talos and RKE, tasks of Ansible, sources of vendir and kapp-controller, and as
+/// the chart of a `HelmChart` of k3s.
 pub(crate) fn document_files(path: &Path, text: &str) -> Vec<PlacedInstall> {
     let stem = path.file_stem().unwrap_or_default();
     let is_kustomization = stem.eq_ignore_ascii_case("kustomization");
-    if !(is_kustomization || FILE_WORDS.iter().any(|word| text.contains(word))) {
+    let has_one_of = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let is_carvel = has_one_of(&CARVEL);
+    if !(is_kustomization || is_carvel || has_one_of(&FILE_WORDS)) {
         return Vec::new();
     }
     let is_k3s = text.contains("helm.cattle.io/");
@@ -51,6 +57,9 @@ pub(crate) fn document_files(path: &Path, text: &str) -> Vec<PlacedInstall> {
                 }
                 YamlNode::Mapping(arguments) if is_one_of(&DOWNLOADS) => {
                     found.extend(value_of(&arguments.entries, "url").and_then(file));
+                }
+                YamlNode::Mapping(source) if is_carvel && key.is_text("http") => {
+                    found.extend(value_of(&source.entries, "url").and_then(file));
                 }
                 // a custom network of Talos
                 YamlNode::Mapping(cni) if key.is_text("cni") => {
@@ -88,11 +97,18 @@ mod tests {
                              - https://github.com/o/r/releases/download/v1/j.yaml\n- https://github.com/o/r\n";
         let tasks = "- get_url: {url: 'https://h.test/b.tgz', dest: /b}\n\
                      - ansible.builtin.get_url:\n    url: \"https://h.test/{{ v }}.tgz\"\n";
+        let vendir = "apiVersion: vendir.k14s.io/v1alpha1\ndirectories:\n- contents:\n  \
+                      - http: {url: https://h.test/v.tgz}\n";
         for (name, text, expected) in [
+            (
+                "vendir.yml",
+                vendir.to_owned(),
+                &["4:17 https://h.test/v.tgz"][..],
+            ),
             (
                 "c.yaml",
                 talos.to_owned(),
-                &["6:9 https://h.test/c.yaml", "7:21 https://h.test/a.yaml"][..],
+                &["6:9 https://h.test/c.yaml", "7:21 https://h.test/a.yaml"],
             ),
             (
                 "cluster.yml",
