@@ -1,11 +1,13 @@
-//! Rules for the images of CI pipelines: jobs of GitLab CI, GitHub Actions, Azure Pipelines and
-//! Bitbucket. Their images are also written as a single text, or as the `name` of a mapping.
+//! Rules for the images of CI pipelines: jobs of GitLab CI, GitHub Actions, Azure Pipelines,
+//! Bitbucket and Google Cloud Build. Their images are also written as a single text, or as the
+//! `name` of a mapping.
 
 use crate::index::is_pinned;
 use crate::inventory::Inventory;
 use crate::occurrence::ReferenceRole;
 use crate::walk::{ImageClaim, MappingContext, NodeContext};
 use crate::yaml::{YamlNode, YamlScalar, position_of};
+use landfall_model::has_host;
 
 /// The keys beside the `name` of an image in GitLab CI and Bitbucket.
 const IMAGE_OPTIONS: [&str; 5] = [
@@ -92,8 +94,20 @@ fn role_of_name(members: &MappingContext<'_>, name: &YamlScalar<'_>) -> Option<R
         None if is_service(around) && members.value("image").is_none() => {
             Some(ReferenceRole::Container)
         }
+        None if is_cloud_build_step(members, name) => Some(ReferenceRole::Container),
         _ => None,
     }
+}
+
+/// Whether a mapping is a step of Google Cloud Build, whose `name` is its image. The steps of other
+/// pipelines have names of their own.
+fn is_cloud_build_step(members: &MappingContext<'_>, name: &YamlScalar<'_>) -> bool {
+    let has = |key: &'static str| members.value(key).is_some();
+    let text = name.value.trim();
+    members.around.above == Some("steps")
+        && !text.contains(char::is_whitespace)
+        && (has_host(text) || has("args") || has("entrypoint"))
+        && !(has("image") || has("uses") || has("run"))
 }
 
 /// Whether a mapping is one of the services of a job, which `mark_service` has marked.
@@ -177,6 +191,8 @@ mod tests {
             ("services: [{name: nginx, image: IMAGE}]", 1),
             ("steps: {nginx: {image: IMAGE}}", 1),
             ("jobs: {a: {docker: [{image: IMAGE}]}}", 1),
+            // Google Cloud Build
+            ("steps: [{name: IMAGE, args: [x]}, {name: IMAGE, entrypoint: x}]", 2),
             ("spec: {stepTemplate: {image: IMAGE}}", 1),
             (
                 "step: {script: [x], image: {name: IMAGE, username: u}, services: [nginx]}",
@@ -217,6 +233,7 @@ mod tests {
             "services: [nginx, {name: nginx}]",
             "step: {script: [x], services: [nginx]}",
             "image: {name: nginx}",
+            "steps: [{name: nginx, run: x}, {name: nginx, uses: x, args: [x]}, {name: nginx}]",
             "uses: nginx",
         ] {
             becomes(text, text);
