@@ -354,7 +354,7 @@ mod tests {
                 (5, "h.test/x/c:1.2"),
                 (5, "h.test/x/d:1.2"),
                 (6, "e:1.2"),
-                (9, "i:$("),
+                (9, "i:$(cat"),
                 (9, "quay.io/g/h:$OTHER"),
             ]
         );

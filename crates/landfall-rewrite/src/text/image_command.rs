@@ -210,6 +210,25 @@ mod tests {
             ("ctr -n k8s.io run --rm a:1 name", "a:1"),
             ("docker --debug pull -q a:1 && nerdctl run b", "a:1 b"),
             ("docker exec a:1; docker network create a:1; docker run", ""),
+            ("docker run --rm -v $(pwd):/x -w /x a:1 make", "a:1"),
+            ("docker run -v `pwd`:/x -u \"$(id -u):$(id -g)\" a:1", "a:1"),
+            (
+                "docker run \\\n  -v \"$(pwd)\":/x \\\n  -e A='b c' -e \"B=$(cat d | e)\" a:1",
+                "a:1",
+            ),
+            (
+                "docker run --mount type=bind,source=\"$(pwd)\",target=/x a:1",
+                "a:1",
+            ),
+            (
+                "x=$(docker run a:1); sh -c \"docker run -e 'A=b c' b:1\" && echo \"it's\"",
+                "a:1 b:1",
+            ),
+            ("[\"docker\",\"run\",\"-e\",\"A=b c\",\"a:1\"]", "a:1"),
+            (
+                "\t@docker run -v $(CURDIR):/x a:$(V)\n\t-docker pull b:1\n",
+                "b:1 a:$(V)",
+            ),
         ] {
             assert_eq!(engine_images(command).join(" "), expected, "{command}");
         }

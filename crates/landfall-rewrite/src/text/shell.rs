@@ -3,8 +3,9 @@
 
 use super::OCI;
 use super::terraform::AddressedChart;
+use super::variables::placeholder;
 use landfall_model::ChartVersion;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether `word` ends a command.
 pub(crate) fn is_separator(word: &str) -> bool {
@@ -15,14 +16,40 @@ pub(crate) fn is_separator(word: &str) -> bool {
 /// operators. The operators, `)`, backticks, the `[` of a list, and texts that end with `$(` are
 /// words themselves. A URL is one word.
 pub(crate) fn words(line: &str) -> Vec<&str> {
+    split_words(line, None)
+}
+
+/// Like [`words`]. With a `program`, a quoted text or a command substitution is a part of its word,
+/// unless it calls the program itself.
+fn split_words<'t>(line: &'t str, program: Option<&str>) -> Vec<&'t str> {
     let mut words = Vec::new();
     let mut start = 0;
     let mut is_url = false;
+    let mut group_end = 0;
+    // the ends of quoted texts that call the program
+    let mut closing = BTreeSet::new();
     for (at, c) in line.char_indices() {
+        if at < group_end {
+            continue;
+        }
         let so_far = line.get(start..at).unwrap_or_default();
+        let may_open = !so_far.ends_with('\\') && !closing.contains(&at);
+        if let Some(program) = program.filter(|_| may_open)
+            && let Some(len) = group_len(&line[at..])
+        {
+            if !line[at..at + len].contains(program) {
+                group_end = at + len;
+                continue;
+            }
+            closing.insert(at + len - 1);
+        }
         is_url |= c == '/' && so_far.ends_with(":/");
         let is_operator = matches!(c, ';' | '&' | '|') && !is_url;
-        if !(is_operator || c.is_whitespace() || "\"'`[]()".contains(c)) {
+        let is_quoted = so_far.starts_with(['"', '\'']) && so_far.ends_with(['"', '\'']);
+        // the items of a list may have no blanks between them: `["run","x"]`
+        let is_comma = c == ',' && (so_far.is_empty() || is_quoted);
+        let is_end = is_operator || is_comma || c.is_whitespace();
+        if !(is_end || "\"'`[]()".contains(c)) {
             continue;
         }
         let end = at + c.len_utf8();
@@ -38,12 +65,40 @@ pub(crate) fn words(line: &str) -> Vec<&str> {
     words.extend(line.get(start..));
     let bare = words
         .into_iter()
-        .map(|word| word.trim_end_matches([',', '\\']));
+        .map(|word| unquoted(word.trim_end_matches([',', '\\'])));
     bare.filter(|word| !word.is_empty()).collect()
 }
 
+/// The text in the quotes around `word`, if there are any.
+fn unquoted(word: &str) -> &str {
+    let quote = word.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let inner = quote.and_then(|quote| word[1..].strip_suffix(quote));
+    inner
+        .filter(|inner| !inner.contains(['"', '\'']))
+        .unwrap_or(word)
+}
+
+/// The maximum length of a command substitution. Without it, unclosed brackets would take quadratic
+/// time.
+const MAX_SUBSTITUTION_BYTES: usize = 256;
+
+/// The length of the quoted text or the command substitution at the beginning of `text`.
+fn group_len(text: &str) -> Option<usize> {
+    match text.chars().next()? {
+        '$' if text.starts_with("$(") => placeholder(text, MAX_SUBSTITUTION_BYTES),
+        '"' => {
+            let mut quotes = text[1..].match_indices('"').map(|(at, _)| at + 1);
+            let close = quotes.find(|at| !text[..*at].ends_with('\\'))?;
+            Some(close + 1)
+        }
+        quote @ ('\'' | '`') => Some(text[1..].find(quote)? + 2),
+        _ => None,
+    }
+}
+
 /// The arguments of each command of `text` that calls `program`, except in comments. A line that
-/// ends with `\` continues. Flags that `has_value` accepts have the next word as value.
+/// ends with `\` continues. Flags that `has_value` accepts have the next word as value. A quoted
+/// text or a command substitution is a part of an argument, unless it calls the program itself.
 pub(super) fn commands<'t>(
     text: &'t str,
     program: &str,
@@ -60,13 +115,13 @@ pub(super) fn commands<'t>(
             let words = command.take();
             found.extend(words.map(|words| Arguments::of(&words, has_value)));
         };
-        for word in words(line) {
+        for word in split_words(line, Some(program)) {
             let argument = word.trim_end_matches(';');
             if is_separator(word) || word == ")" {
                 end(&mut command);
             } else if let Some(words) = &mut command {
                 words.push(argument);
-            } else if argument.rsplit('/').next() == Some(program) {
+            } else if is_call(argument, program) {
                 command = Some(Vec::new());
             }
             if argument.len() < word.len() {
@@ -78,6 +133,13 @@ pub(super) fn commands<'t>(
         }
     }
     found
+}
+
+/// Whether the command `word` calls `program`. In a makefile, `@` and `-` may precede a command.
+fn is_call(word: &str, program: &str) -> bool {
+    let name = word.trim_start_matches('@');
+    let name = name.strip_prefix('-').unwrap_or(name);
+    name.rsplit('/').next() == Some(program)
 }
 
 /// The arguments of a command.
@@ -99,7 +161,7 @@ impl<'t> Arguments<'t> {
             } else if !word.starts_with('-') {
                 arguments.positional.push(word);
             } else if let Some((flag, value)) = word.split_once('=') {
-                arguments.flags.insert(flag, value);
+                arguments.flags.insert(flag, unquoted(value));
             } else if has_value(word) {
                 flag = Some(*word);
             }
@@ -309,6 +371,10 @@ mod tests {
             let line = format!("helm install {}", "x ".repeat(count));
             assert_eq!(helm_charts(&line), []);
             assert_eq!(helm_charts(&"helm install x \\\n".repeat(count)), []);
+            for quotes in ["\\\" ", "$(", "\"helm 'helm "] {
+                let line = format!("helm install x \"{}", quotes.repeat(count));
+                assert_eq!(helm_charts(&line), []);
+            }
         });
     }
 
