@@ -555,6 +555,10 @@ mod tests {
             missing("f.sh", "V=1\nA_IMAGE=quay.io/x/y:$V\n"),
             ["quay.io/x/y:1"]
         );
+        assert_eq!(
+            missing("Makefile", "V := 1\nA_IMAGE ?= quay.io/x/y:$(V)\n"),
+            ["quay.io/x/y:1"]
+        );
         let other = "docker pull x/y\ndocker run x/y\ndocker exec x/y:1\n";
         assert_eq!(audit(Path::new("f.sh"), other, &inventory), []);
         let id = "0".repeat(64);

@@ -131,6 +131,10 @@ fn the_name_before_a_tag_that_the_file_sets_is_changed() {
             "V=v1\nIMAGE=\"r:5/p/a/b:${V}\"\n",
         ),
         (
+            "V ?= v1\nrun:\n\tdocker pull quay.io/a/b:$(V)\n",
+            "V ?= v1\nrun:\n\tdocker pull r:5/p/a/b:$(V)\n",
+        ),
+        (
             "for V in 1.27 latest; do x --image=docker.io/nginx:$V; done\n",
             "for V in 1.27 latest; do x --image=r:5/p/library/nginx:$V; done\n",
         ),

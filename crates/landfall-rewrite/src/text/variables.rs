@@ -123,6 +123,8 @@ const MAX_EXPANSIONS: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct ShellVariables<'t> {
     values: BTreeMap<&'t str, AssignedValues<'t>>,
+    /// Whether the text is a makefile, in which `$(NAME)` is a variable, too.
+    is_makefile: bool,
 }
 
 /// The values that the commands of a text assign to a variable.
@@ -143,14 +145,26 @@ impl<'t> AssignedValues<'t> {
 
 impl<'t> ShellVariables<'t> {
     /// Reads the assignments of `text`: `NAME=VALUE` at the beginning of a command, in
-    /// `Environment=` of a unit, and `${NAME:=VALUE}`.
+    /// `Environment=` of a unit, `${NAME:=VALUE}`, and those of a makefile.
     pub(crate) fn of(text: &'t str) -> ShellVariables<'t> {
         let mut variables = ShellVariables::default();
         // only references and URLs with placeholders need the values
         if !text.contains('$') {
             return variables;
         }
+        let is_of_make = |line: &str| {
+            let assignment = make_assignment(line);
+            assignment.is_some_and(|(_, operator, _)| MAKE_OPERATORS.contains(&operator))
+        };
+        variables.is_makefile = text.lines().any(is_of_make);
         for line in text.lines() {
+            if variables.is_makefile
+                && let Some((name, operator, value)) = make_assignment(line)
+            {
+                let is_literal = operator != "+=" && !value.contains(['"', '\'', '`', '\\']);
+                variables.add(name, is_literal.then_some(value));
+                continue;
+            }
             let line = line.trim_start_matches([' ', '\t', '-', '"', '\'']);
             if !line.starts_with('#') {
                 variables.read_commands(line);
@@ -229,7 +243,8 @@ impl<'t> ShellVariables<'t> {
             filling.left = filling.left.checked_sub(1)?;
             rest = &rest[at..];
             let len = placeholder(rest, MAX_PLACEHOLDER_BYTES)?;
-            let (name, default) = variable(&rest[..len])?;
+            let in_make = self.make_variable(&rest[..len]).map(|name| (name, None));
+            let (name, default) = in_make.or_else(|| variable(&rest[..len]))?;
             rest = &rest[len..];
             match self.values.get_key_value(name) {
                 // `VERSION=${VERSION:-v1}` reads the variable before it is assigned
@@ -249,6 +264,12 @@ impl<'t> ShellVariables<'t> {
         }
         filling.text.push_str(rest);
         (filling.text.len() <= MAX_BYTES).then_some(())
+    }
+
+    /// The name in the placeholder `$(NAME)` of a makefile.
+    fn make_variable<'p>(&self, placeholder: &'p str) -> Option<&'p str> {
+        let name = placeholder.strip_prefix("$(")?.strip_suffix(')')?;
+        (self.is_makefile && !name.is_empty() && name_len(name) == name.len()).then_some(name)
     }
 
     fn read_commands(&mut self, line: &'t str) {
@@ -357,6 +378,21 @@ fn name_len(text: &str) -> usize {
     }
     text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
         .unwrap_or(text.len())
+}
+
+/// The operators of makefiles that a shell does not have.
+const MAKE_OPERATORS: [&str; 3] = ["?=", ":=", "::="];
+
+/// The name, the operator and the value of the assignment that `line` is in a makefile.
+fn make_assignment(line: &str) -> Option<(&str, &str, &str)> {
+    let line = line.trim_start_matches(' ');
+    let line = line.strip_prefix("export ").unwrap_or(line);
+    let (name, rest) = line.split_at(name_len(line));
+    let rest = rest.trim_start_matches([' ', '\t']);
+    let mut operators = MAKE_OPERATORS.into_iter().chain(["+=", "="]);
+    let operator = operators.find(|operator| rest.starts_with(operator))?;
+    let value = rest[operator.len()..].split('#').next()?;
+    (!name.is_empty()).then_some((name, operator, value.trim()))
 }
 
 /// The value that begins `text`, which follows `NAME=`, and the text after it. `None` if a shell
@@ -521,6 +557,31 @@ mod tests {
         assert_eq!(all.as_deref(), Some("https://h/1/2/3/x"));
         for text in ["{{ .V }}", "a/$(x)", "a/{b,c}", "${V#v}", "a/$"] {
             assert_eq!(filled("V=v1", text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn variables_of_makefiles_are_filled_in() {
+        for (makefile, expected) in [
+            ("V := v1", Some("v1")),
+            ("V ?= v1 # why", Some("v1")),
+            ("export V::=v1", Some("v1")),
+            ("A := 1\nV = v$(A)", Some("v1")),
+            ("A := 1\nV=v$(A)", Some("v1")),
+            ("A := 1\nV = $(shell cat v)", None),
+            ("V := v1\nV += v2", None),
+            ("W+=v2\nV = v1", None),
+            ("V ?= v1\nV := v2", None),
+            ("A := 1\n\tV := v1", None),
+            // a shell calls the command `V`
+            ("V=v1", None),
+        ] {
+            assert_eq!(filled(makefile, "$(V)").as_deref(), expected, "{makefile}");
+        }
+        let all = filled("A := 1\nB = 2\n", "quay.io/$(A)/${B}:$A");
+        assert_eq!(all.as_deref(), Some("quay.io/1/2:1"));
+        for text in ["$()", "$(V", "$(V A)", "$(W)"] {
+            assert_eq!(filled("V := v1", text), None, "{text}");
         }
     }
 

@@ -142,11 +142,10 @@ fn in_lines(text: &str) -> Vec<ImageCandidate> {
         let Some((key, value, kind)) = entry(line) else {
             continue;
         };
-        let value = match value
-            .chars()
-            .next()
-            .filter(|quote| ['"', '\''].contains(quote))
-        {
+        let quote = value.chars().next();
+        let quote = quote.filter(|quote| ['"', '\''].contains(quote));
+        let is_quoted = quote.is_some();
+        let value = match quote {
             Some(quote) => unquoted(&value[1..], quote).unwrap_or(value),
             None => value
                 .split(" #")
@@ -165,6 +164,10 @@ fn in_lines(text: &str) -> Vec<ImageCandidate> {
             _ => value,
         };
         match kind {
+            // the tag of a container's image, but not the name of that of a machine, is a variable
+            LineKind::Setting if is_quoted && value.contains(":${") => {
+                found.extend(ImageCandidate::all(at, ImageClaim::new(value, false)));
+            }
             // a script may assign any text to such a variable
             LineKind::Setting | LineKind::Variable if !is_list(value) && !is_pinned(value) => {}
             // in a script, it may be the name of an image that the script builds
@@ -211,21 +214,35 @@ enum LineKind {
     Variable,
 }
 
+/// Words before an assignment in a shell or a makefile.
+const EXPORTS: [&str; 4] = ["export ", "readonly ", "local ", "override "];
+
 /// The key and the value of a line whose key ends in `image`.
 fn entry(line: &str) -> Option<(&str, &str, LineKind)> {
     let line = line.trim_start().trim_start_matches("- ").trim();
+    let line = EXPORTS
+        .iter()
+        .find_map(|word| line.strip_prefix(word))
+        .unwrap_or(line);
     let (key, value) = line.split_once([':', '='])?;
+    let is_assigned = line[key.len()..].starts_with('=');
+    // `?=`, `:=` and `::=` of makefiles
+    let unset = key.strip_suffix('?').filter(|_| is_assigned);
+    let expanded = value.trim_start_matches(':').strip_prefix('=');
+    let expanded = expanded.filter(|_| !is_assigned);
+    let is_of_make = unset.is_some() || expanded.is_some();
+    let (key, value) = (unset.unwrap_or(key), expanded.unwrap_or(value));
+    let is_assigned = is_assigned || is_of_make;
     let name = key.trim_end().trim_matches(['"', '\'']);
     if !name.to_ascii_lowercase().ends_with("image") || name.contains([' ', '{', '#']) {
         return None;
     }
-    let is_assigned = line[key.len()..].starts_with('=');
     // JSON needs no blank after the colon
     let is_json = key.ends_with('"') && value.starts_with('"');
     (is_assigned || is_json || value.starts_with([' ', '\t'])).then(|| {
         let kind = if !is_assigned {
             LineKind::Entry
-        } else if name == "Image" || key.ends_with(' ') {
+        } else if !is_of_make && (name == "Image" || key.ends_with(' ')) {
             // a key of HCL, TOML or a unit has blanks around `=`, or is `Image`
             LineKind::Setting
         } else {
@@ -480,6 +497,13 @@ mod tests {
             ("IMAGE=quay.io/a/b:1", Some(("quay.io/a/b:1", true))),
             ("image = \"debian-cloud/debian-11\"", None),
             ("IMAGE=$(make image)", None),
+            ("A_IMAGE ?= redis:7 # x", Some(("redis:7", false))),
+            ("A_IMAGE := redis:7", Some(("redis:7", false))),
+            ("A_IMAGE::=quay.io/a/b:1", Some(("quay.io/a/b:1", true))),
+            ("export A_IMAGE=redis:7", Some(("redis:7", false))),
+            ("image?: string", None),
+            ("image = \"a/b:${v}\"", Some(("a/b:${v}", false))),
+            ("image = \"projects/${v}/images/x\"", None),
             ("image:x", None),
         ] {
             let found = candidates_in_lines(line);
