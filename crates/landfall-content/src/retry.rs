@@ -116,7 +116,7 @@ impl PartAttempts {
         match cause {
             FailureCause::Final => None,
             FailureCause::SinkAdapted => {
-                // not a failure of the same body: the next attempt sends smaller ones
+                // not a failure of the same body: the next attempt sends it in another form
                 self.sink.reset();
                 Some(Duration::ZERO)
             }

@@ -404,6 +404,35 @@ fn a_blob_is_found_by_get_if_head_says_nothing() {
 }
 
 #[test]
+fn blobs_are_patched_if_a_registry_refuses_whole_puts() {
+    let mut content = Content::default();
+    let image = content.image("app", "linux/amd64", &[(1, 300), (2, 300)]);
+    content.tag("app", "v1", &image);
+    let up = Faults::new(content);
+    let place = Place::new();
+    lock_image(&place, &up.address, "app:v1", 0);
+    place.json(0, &["pull", "--store", "s"]);
+    for (status, code) in [(404, "BLOB_UNKNOWN"), (405, "UNSUPPORTED")] {
+        let down = Faults::new(Content::default());
+        let front = ReverseProxy::new(&down.address, move |request| {
+            let is_whole = request.is("PUT", "/uploads/") && request.length > 0;
+            // the ranges of chunks are not those of the specification in each registry
+            let is_chunk = request.header("content-range").is_some();
+            if is_whole || is_chunk {
+                ProxyAction::refuse(status, code, "unknown blob")
+            } else {
+                ProxyAction::Pass
+            }
+        });
+        let to = ["--to", &front.address, "--plain-http", &front.address];
+        let report = place.json(0, &[&["push", "--store", "s"], &to[..]].concat());
+        assert_eq!(report["items"][0]["status"], "done", "{report:#}");
+        // a config and two layers
+        assert_eq!(front.count("PATCH", "/uploads/"), 3, "{status}");
+    }
+}
+
+#[test]
 fn an_expired_signed_url_is_requested_again_from_the_registry() {
     let mut content = Content::default();
     let image = content.image("app", "linux/amd64", &[(1, 300)]);

@@ -17,7 +17,7 @@ use landfall_model::locked;
 use reqwest::StatusCode;
 use reqwest::header::AUTHORIZATION;
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tokio::time::Instant;
 use tracing::debug;
@@ -36,6 +36,8 @@ pub struct RegistrySession {
     pub(super) auth: Auth,
     pub(super) body_limit: BodyLimit,
     pub(super) self_mounts: SelfMounts,
+    /// Whether a PUT with a whole blob was refused.
+    pub(super) refuses_whole_puts: AtomicBool,
     /// The host in the `Location` of uploads, once it turned out that it cannot be used.
     pub(super) misdirected_uploads: OnceLock<String>,
     /// For each repository, whether the first request for referrers showed that there is no API.
@@ -92,6 +94,7 @@ impl RegistrySession {
             auth,
             body_limit: BodyLimit::default(),
             self_mounts: SelfMounts::default(),
+            refuses_whole_puts: AtomicBool::new(false),
             misdirected_uploads: OnceLock::new(),
             lacks_referrers_api: OnceMap::default(),
             lists_all_tags,

@@ -152,7 +152,7 @@ impl RegistrySink {
             self.session.note_misdirected_uploads(host.clone());
             return FailureCause::SinkAdapted;
         }
-        if self.session.reduce_body_size(failed, before) {
+        if self.session.reduce_body_size(failed, before) || self.session.avoid_whole_puts(failed) {
             return FailureCause::SinkAdapted;
         }
         // a chunk is read from the middle of the blob, so only the registry sees the whole digest

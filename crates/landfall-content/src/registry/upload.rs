@@ -307,6 +307,8 @@ pub(super) struct FailedUpload {
     pub(super) length: u64,
     /// The shortest chunk that the registry accepts, in bytes.
     pub(super) min_chunk: u64,
+    /// Whether the request was the PUT that completes the upload.
+    pub(super) is_put: bool,
     /// The other host that the registry named, if it gave no response.
     pub(super) silent_host: Option<String>,
 }
@@ -318,6 +320,7 @@ impl From<HttpError> for FailedUpload {
             cut: None,
             length: 0,
             min_chunk: 0,
+            is_put: false,
             silent_host: None,
         }
     }

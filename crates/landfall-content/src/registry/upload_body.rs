@@ -53,7 +53,9 @@ impl RegistrySession {
             length: blob.size,
             min_chunk,
         };
-        if limit > 0 && blob.size > chunk {
+        let is_chunked = limit > 0 && blob.size > chunk;
+        if is_chunked || self.refuses_whole_puts.load(Ordering::Relaxed) {
+            let chunk = if is_chunked { chunk } else { blob.size };
             let mut at = 0;
             while at < blob.size {
                 let length = chunk.min(blob.size - at);
@@ -112,7 +114,8 @@ impl RegistrySession {
         let elsewhere = is_elsewhere.then(|| host_port(&target));
         let mut request = HttpRequest::new(method.clone(), target, RequestPurpose::Registry)
             .header(CONTENT_TYPE, "application/octet-stream");
-        if method == Method::PATCH {
+        // one PATCH with the whole blob is not a chunk
+        if method == Method::PATCH && length < blob.size {
             request = request.header(CONTENT_RANGE, &format!("{offset}-{}", offset + length - 1));
         }
         // the sink retries, because a broken upload may have to be opened again
@@ -150,6 +153,7 @@ impl RegistrySession {
                 cut: cut.then_some(sent),
                 length,
                 min_chunk,
+                is_put: method == Method::PUT,
                 silent_host: elsewhere.clone().filter(|_| is_silent),
             }
         };
@@ -190,6 +194,18 @@ impl RegistrySession {
             };
             failed(error.hint(&hint))
         })
+    }
+
+    /// Whether the host refused a whole blob in a PUT, as Artifactory up to 6 does. From then on,
+    /// blobs are sent in a PATCH and an empty PUT, as by docker.
+    pub(super) fn avoid_whole_puts(&self, failed: &FailedUpload) -> bool {
+        let error = &failed.error;
+        let is_refused = error.kind == ErrorKind::Status(405) || error.has_code("BLOB_UNKNOWN");
+        let avoid = is_refused && failed.is_put && failed.length > 0;
+        if avoid {
+            self.refuses_whole_puts.store(true, Ordering::Relaxed);
+        }
+        avoid
     }
 
     /// Lowers the body limit if the host refused the body for its size, or cut the connection near
