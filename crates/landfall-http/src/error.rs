@@ -278,6 +278,15 @@ pub(super) fn describe_known(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(words) = find::<io::Error>(error).and_then(describe_io) {
         return Some(words);
     }
+    match find::<TunnelError>(error) {
+        Some(TunnelError::TunnelUnexpectedEof) => {
+            return Some("it closed the connection without an answer to CONNECT".into());
+        }
+        Some(TunnelError::ProxyHeadersTooLong) => {
+            return Some("the headers of its answer to CONNECT are too large".into());
+        }
+        _ => {}
+    }
     let error = find::<hyper::Error>(error)?;
     let words = if error.is_incomplete_message() {
         "the connection was closed before the end of the answer"

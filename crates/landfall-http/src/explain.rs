@@ -297,6 +297,13 @@ pub(super) fn certificate_error(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exchange::HttpRequest;
+    use crate::ledger::RequestPurpose;
+    use crate::proxy::ProxyRules;
+    use crate::transport::{Transport, TransportConfig};
+    use reqwest::Method;
+    use std::io::{BufRead, BufReader};
+    use std::net::TcpListener;
 
     fn printed(proxy: &str, challenges: &[&'static str]) -> String {
         let mut headers = HeaderMap::new();
@@ -313,6 +320,31 @@ mod tests {
             &headers,
         )
         .to_string()
+    }
+
+    #[tokio::test]
+    async fn a_proxy_may_close_the_connection_instead_of_an_answer() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let proxy = listener.local_addr().unwrap().to_string();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let lines = BufReader::new(stream).lines().map_while(Result::ok);
+                assert!(lines.take_while(|line| !line.is_empty()).count() > 0);
+            }
+        });
+        let variable = |name: &str| (name == "HTTPS_PROXY").then(|| proxy.clone());
+        let transport = Transport::new(TransportConfig {
+            proxies: ProxyRules::from_env(variable).unwrap(),
+            ..TransportConfig::default()
+        });
+        let url = Url::parse("https://quay.test/v2/").unwrap();
+        let mut request = HttpRequest::new(Method::GET, url, RequestPurpose::Registry);
+        request.retried = false;
+        let error = transport.send(&request).await.err().unwrap().to_string();
+        let words = format!(
+            "through the proxy {proxy}: it closed the connection without an answer to CONNECT"
+        );
+        assert!(error.contains(&words), "{error}");
     }
 
     #[test]
