@@ -440,6 +440,54 @@ fn anonymous_users_read_and_only_signed_in_users_push() {
     );
 }
 
+/// The daemon sends no request without an account if `/v2/` requires Basic.
+#[test]
+fn the_docker_daemon_reads_without_an_account_by_a_token() {
+    let place = Place::new();
+    users(&place);
+    let server = serve(&place, &["--htpasswd", "push", "--anonymous-read"]);
+    let address = &server.address;
+    let docker = (
+        "User-Agent",
+        "docker/28.5.1 go/go1.24.8 os/linux arch/amd64",
+    );
+    let ask = |method: &str, target: &str, headers: &[(&str, &str)]| {
+        request(method, address, target, headers, b"")
+    };
+    let challenge = |headers: &[(&str, &str)]| {
+        let ping = ask("GET", "/v2/", headers);
+        assert_eq!(ping.status, 401);
+        ping.header("www-authenticate").unwrap().to_owned()
+    };
+    let bearer = |url: &str| format!("Bearer realm=\"{url}/v2/token\",service=\"landfall\"");
+    assert_eq!(challenge(&[docker]), bearer(&format!("http://{address}")));
+    let front = ("Host", "registry.test");
+    let tls = ("X-Forwarded-Proto", "https");
+    assert_eq!(
+        challenge(&[docker, front, tls]),
+        bearer("https://registry.test")
+    );
+    // others need no token, and a proxy that does not say so may end TLS
+    for headers in [&[][..], &[("User-Agent", "skopeo/1.9")], &[docker, front]] {
+        assert!(challenge(headers).starts_with("Basic "));
+    }
+    let token = |headers: &[(&str, &str)]| {
+        let target = "/v2/token?service=landfall&scope=repository%3Aa%3Apull";
+        let answer = ask("GET", target, headers);
+        assert_eq!(answer.status, 200);
+        format!("Bearer {}", answer.json()["token"].as_str().unwrap())
+    };
+    let (nobody, anna) = (token(&[]), token(&[ANNA]));
+    for (token, ping, read, push) in [(&nobody, 401, 404, 401), (&anna, 200, 404, 202)] {
+        let signed = [("Authorization", token.as_str())];
+        assert_eq!(ask("GET", "/v2/", &signed).status, ping);
+        assert_eq!(ask("GET", "/v2/a/tags/list", &signed).status, read);
+        assert_eq!(ask("POST", "/v2/a/blobs/uploads/", &signed).status, push);
+    }
+    // otto is no user of this server
+    assert_eq!(ask("GET", "/v2/token", &[OTTO]).status, 401);
+}
+
 fn hang_up(server: &Server) {
     run(Command::new("sh").args(["-c", &format!("kill -HUP {}", server.pid())]));
 }

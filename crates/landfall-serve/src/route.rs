@@ -159,10 +159,13 @@ pub(crate) fn query_values<'a>(
 #[derive(Clone)]
 pub(crate) struct ServerName(pub(crate) Option<String>);
 
+/// The header in which a proxy says whether its client speaks TLS.
+pub(crate) const FORWARDED_PROTO: &str = "x-forwarded-proto";
+
 /// Whether the client of a request speaks TLS: to this server, or to the proxy in front of it that
 /// is nearest to the client.
 pub(crate) fn is_over_tls(parts: &Parts) -> bool {
-    let forwarded = header_text(&parts.headers, "x-forwarded-proto");
+    let forwarded = header_text(&parts.headers, FORWARDED_PROTO);
     let forwarded = forwarded.and_then(|schemes| schemes.split(',').next());
     parts.extensions.get::<ServerName>().is_some()
         || forwarded.is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))

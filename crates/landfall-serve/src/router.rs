@@ -12,19 +12,23 @@ use crate::page;
 use crate::response::{
     RequestError, ServerResponse, blocking, response_with_body, set_header, within_answer_memory,
 };
-use crate::route::{RequestHosts, Route};
-use crate::sign_in::{AccessRight, AuthenticatedUser};
+use crate::route::{
+    FORWARDED_PROTO, RequestHosts, Route, header_text, host_as_written, is_over_tls,
+};
+use crate::sign_in::{AccessRight, AuthenticatedUser, HtpasswdUsers};
 use crate::state::{ServerState, is_api_path, newest_state, state_for};
 use http::header::{
-    ALLOW, AUTHORIZATION, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, RETRY_AFTER,
-    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY,
+    RETRY_AFTER, USER_AGENT, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{Method, Request, StatusCode, Uri};
+use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use jiff::Timestamp;
 use landfall_item::{MirrorFile, RequestedName};
 use landfall_model::report::EntryKind;
+use landfall_model::split_port;
+use serde_json::json;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -38,6 +42,9 @@ const READ_METHODS: &str = "GET, HEAD";
 
 /// The document about what clients asked for in vain.
 const MISSES: &str = "/misses.json";
+
+/// The token service for the docker daemon.
+const TOKEN_SERVICE: &str = "/v2/token";
 
 const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-version");
 
@@ -214,10 +221,51 @@ async fn authenticate(
                 "UNAUTHORIZED",
                 "user name and password are required",
             );
-            let challenge = "Basic realm=\"landfall\", charset=\"UTF-8\"";
+            let challenge = token_challenge(state, users, parts)
+                .unwrap_or_else(|| "Basic realm=\"landfall\", charset=\"UTF-8\"".into());
             Err(error.with_header(WWW_AUTHENTICATE, challenge))
         }
     }
+}
+
+/// The challenge of `/v2/` for the docker daemon, if everybody may read. If `/v2/` requires Basic,
+/// a daemon without an account sends no further request; a token is issued without an account, too.
+///
+/// `None` for others, and if the URL of this server is not known: if a proxy ends TLS and does not
+/// say so, the daemon would send its password over plain http.
+fn token_challenge(state: &ServerState, users: &HtpasswdUsers, parts: &Parts) -> Option<String> {
+    let is_docker = header_text(&parts.headers, USER_AGENT)?.starts_with("docker/");
+    let is_version = parts.uri.path().trim_end_matches('/') == "/v2";
+    if !(is_docker && is_version && users.allows_anonymous()) {
+        return None;
+    }
+    let host = host_as_written(&parts.uri, &parts.headers)?;
+    let has_own_port = || {
+        let port = split_port(host).1.and_then(|port| port.parse::<u16>().ok());
+        port.is_some_and(|port| state.ports.contains(&port))
+    };
+    let scheme = if is_over_tls(parts) {
+        "https"
+    } else if parts.headers.contains_key(FORWARDED_PROTO) || has_own_port() {
+        "http"
+    } else {
+        return None;
+    };
+    let realm = format!("{scheme}://{host}{TOKEN_SERVICE}");
+    Some(format!("Bearer realm=\"{realm}\",service=\"landfall\""))
+}
+
+/// The token for a request of an account or, without one, of an anonymous client: the credentials
+/// of `Authorization`, which are verified again with each request.
+fn token_response(headers: &HeaderMap) -> ServerResponse {
+    // the base64 of `:`, which is an empty user name and password
+    const ANONYMOUS: &str = "Og==";
+    let credentials = header_text(headers, AUTHORIZATION).and_then(|text| text.split_once(' '));
+    let token = credentials.map_or(ANONYMOUS, |(_, token)| token.trim());
+    let body = json!({"token": token, "expires_in": 3600}).to_string();
+    let mut response = response_with_body(StatusCode::OK, "application/json", body);
+    set_header(&mut response, CACHE_CONTROL, "no-store");
+    response
 }
 
 /// Answers a request to the distribution API.
@@ -228,6 +276,13 @@ async fn respond_api(
     body: Body,
     may_push: bool,
 ) -> Result<ServerResponse, RequestError> {
+    let allows_anonymous = state
+        .users
+        .as_ref()
+        .is_some_and(HtpasswdUsers::allows_anonymous);
+    if allows_anonymous && parts.uri.path() == TOKEN_SERVICE && is_read(&parts.method) {
+        return Ok(token_response(&parts.headers));
+    }
     let route = Route::parse(parts.uri.path())?;
     let allowed = allowed_methods(&route);
     if parts.method == Method::OPTIONS {

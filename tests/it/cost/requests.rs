@@ -157,6 +157,8 @@ impl Served<'_> {
             .collect();
         kinds.extend([
             kind("Route::Version", "GET", "/v2/", b"", 200),
+            // only a server that allows anonymous clients has tokens
+            kind("/v2/token", "GET", "/v2/token", b"", 404),
             kind("Route::Catalog", "GET", "/v2/_catalog", b"", 200),
             kind("Route::Tags", "GET", "/v2/a/tags/list", b"", 404),
             kind("Route::Manifest", "GET", "/v2/a/manifests/v1", b"", 404),

@@ -88,7 +88,7 @@ impl HtpasswdUsers {
         let Some(header) = header else {
             return Ok(self.anonymous_user());
         };
-        let Some((user, password)) = parse_basic(header) else {
+        let Some((user, password)) = parse_credentials(header) else {
             return Ok(None);
         };
         if user.is_empty() && password.is_empty() {
@@ -118,6 +118,11 @@ impl HtpasswdUsers {
             user: Some(user),
             right,
         }))
+    }
+
+    /// Whether requests without credentials are allowed.
+    pub(crate) fn allows_anonymous(&self) -> bool {
+        self.anonymous.is_some()
     }
 
     /// The number of bcrypt comparisons so far.
@@ -193,13 +198,16 @@ pub fn fuzz(bytes: &[u8]) {
     let _ = parse_accounts(&String::from_utf8_lossy(bytes));
     let _ = HeaderValue::from_bytes(bytes)
         .ok()
-        .and_then(|header| parse_basic(&header));
+        .and_then(|header| parse_credentials(&header));
 }
 
-/// User name and password of `Basic <base64>`.
-fn parse_basic(header: &HeaderValue) -> Option<(String, Vec<u8>)> {
+/// User name and password of `Basic <base64>`, or of a token of this server, `Bearer <base64>`.
+fn parse_credentials(header: &HeaderValue) -> Option<(String, Vec<u8>)> {
     let (scheme, value) = header.to_str().ok()?.split_once(' ')?;
-    if !scheme.eq_ignore_ascii_case("basic") {
+    if !["basic", "bearer"]
+        .iter()
+        .any(|known| scheme.eq_ignore_ascii_case(known))
+    {
         return None;
     }
     let text = STANDARD.decode(value.trim()).ok()?;
@@ -318,6 +326,10 @@ mod tests {
         };
         assert_eq!(right(None).await, Some(AccessRight::Read));
         assert_eq!(right(Some(basic(":"))).await, Some(AccessRight::Read));
+        let token = |text: &str| format!("Bearer {}", STANDARD.encode(text)).parse().unwrap();
+        assert_eq!(right(Some(token(":"))).await, Some(AccessRight::Read));
+        assert_eq!(right(Some(token("anna:a"))).await, Some(AccessRight::Push));
+        assert_eq!(right(Some(token("anna:b"))).await, None);
         assert_eq!(right(Some(basic("anna:a"))).await, Some(AccessRight::Push));
         assert_eq!(right(Some(basic("otto:o"))).await, Some(AccessRight::Read));
         assert_eq!(right(Some(basic("otto:a"))).await, None);
