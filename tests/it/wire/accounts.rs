@@ -252,6 +252,19 @@ fn public_content_that_an_account_may_not_read_is_read_without_it() {
             false => assert_eq!(item["status"], "done", "{why}"),
         }
     }
+    // the test of an account is about the account
+    for (target, words) in [("/public", "may not read public"), ("", "may not sign in")] {
+        let target = format!("{host}{target}");
+        let report = place.json(4, &["doctor", &target, "--plain-http", host]);
+        let checks = report["targets"][0]["checks"].as_array().unwrap();
+        let last = checks.last().unwrap();
+        assert_eq!(
+            (&last["check"], &last["verdict"]),
+            (&json!("sign-in"), &json!("no"))
+        );
+        let says = last["says"].as_str().unwrap();
+        assert!(says.contains(words), "{says}");
+    }
 }
 
 #[test]

@@ -344,7 +344,11 @@ impl Auth {
             (true, false) => "write to",
             (false, false) => "read",
         };
-        let words = format!("may not {what} {}: {who}", scope.repository);
+        let words = if scope.repository.is_empty() {
+            format!("may not sign in: {who}")
+        } else {
+            format!("may not {what} {}: {who}", scope.repository)
+        };
         HttpError::new(ErrorKind::Denied, words)
             .with_status(status)
             .about(&*self.host)

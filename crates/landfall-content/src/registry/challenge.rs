@@ -128,12 +128,14 @@ pub(super) struct TokenScope {
     pub(super) delete: bool,
     /// The repository that a blob is mounted from.
     pub(super) from: Option<String>,
+    /// Whether the request tests the account, so that a token without one would not do.
+    pub(super) tests_account: bool,
 }
 
 impl TokenScope {
-    /// Whether the request only reads from a repository.
-    pub(super) fn is_read_of_repository(&self) -> bool {
-        !(self.repository.is_empty() || self.push || self.delete)
+    /// Whether the request may succeed without an account: it only reads.
+    pub(super) fn may_be_anonymous(&self) -> bool {
+        !(self.push || self.delete || self.tests_account)
     }
 
     /// Returns the equivalent scope for a registry without the action `delete`, or `None` if this

@@ -1,6 +1,7 @@
 //! Classifies errors of registries by the codes and messages of their error objects, because the
 //! status alone does not say what is wrong.
 
+use super::challenge::TokenScope;
 use super::session::RegistrySession;
 use super::upload::UploadSession;
 use bytes::Bytes;
@@ -202,7 +203,10 @@ impl RegistrySession {
     /// # Errors
     /// If the registry or its token service denies the account.
     pub async fn sign_in(&self, repository: &str) -> Result<(), HttpError> {
-        let scope = self.scope(repository, false);
+        let scope = TokenScope {
+            tests_account: true,
+            ..self.scope(repository, false)
+        };
         let url = self
             .base
             .join("/v2/")

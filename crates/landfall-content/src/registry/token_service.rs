@@ -125,7 +125,7 @@ impl Auth {
         }
         let error = self.denied(scope, status).await.hint(&said);
         // public content needs no account, and an account may have no right to it
-        if scope.is_read_of_repository()
+        if scope.may_be_anonymous()
             && let Ok(Ok(token)) = self.fetch(&scope.to_strings(), realm, service, None).await
         {
             let note = format!(
