@@ -113,6 +113,8 @@ fn pulls_succeed_if_ranges_are_ignored_refused_or_wrong() {
         ("206 with another start", then(FaultKind::RangeShifted)),
         ("206 with bytes of another part", then(FaultKind::RangeLies)),
         ("400", then(FaultKind::RangeRefused(400))),
+        ("403", then(FaultKind::RangeRefused(403))),
+        ("501", then(FaultKind::RangeRefused(501))),
         (
             "416 with the length of the blob",
             then(FaultKind::RangeRefused(416)),
@@ -136,6 +138,7 @@ fn pulls_succeed_if_ranges_are_ignored_refused_or_wrong() {
         FaultKind::RangeShifted,
         FaultKind::RangeLies,
         FaultKind::RangeRefused(400),
+        FaultKind::RangeRefused(403),
         FaultKind::RangeRefused(416),
     ] {
         let faults = [

@@ -304,6 +304,17 @@ where
             | StatusCode::RANGE_NOT_SATISFIABLE => {
                 transport.distrust_ranges(url);
             }
+            // Some firewalls refuse requests for a part, because they cannot scan it.
+            StatusCode::FORBIDDEN
+            | StatusCode::METHOD_NOT_ALLOWED
+            | StatusCode::NOT_IMPLEMENTED => {
+                drop(response);
+                let whole = send(None).await?;
+                if whole.status.is_success() {
+                    transport.distrust_ranges(url);
+                }
+                return Ok((0, whole));
+            }
             // 200 with the whole content, or an error for the caller
             _ => return Ok((0, response)),
         }
