@@ -166,6 +166,8 @@ fn dnf_installs_mirrored_packages_in_a_closed_network() {
         .path();
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("gpgcheck=1\nrepo_gpgcheck=1\n"), "{text}");
+    // `repomd.xml` may list forms of the metadata that are not carried
+    assert!(text.contains("\nmddownloadpolicy=xml\n"), "{text}");
     let keys = format!("gpgkey=file://{}/etc/", place.path("etc-of-node").display());
     std::fs::write(&file, text.replace("gpgkey=file:///etc/", &keys)).unwrap();
     let mut install = dnf(place, "node", "file:///nowhere", "enabled=0\n");

@@ -177,9 +177,11 @@ fn repository(
 ) -> String {
     let below = without_scheme(&source.url);
     let keys: Vec<String> = keys.iter().map(|key| format!("file:///{key}")).collect();
+    // the sqlite forms of the metadata, which yum of RHEL 7 otherwise downloads, are not carried
     format!(
         "[{id}]\nname={url}, carried by landfall\nbaseurl={files}/{below}\nenabled=1\ngpgcheck=1\n\
-         repo_gpgcheck={signed}\ngpgkey={keys}\nskip_if_unavailable=0\n",
+         repo_gpgcheck={signed}\ngpgkey={keys}\nskip_if_unavailable=0\n\
+         mddownloadpolicy=xml\n",
         url = source.url,
         keys = keys.join(" "),
         signed = u8::from(is_signed),

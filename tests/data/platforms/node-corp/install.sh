@@ -92,6 +92,7 @@ gpgcheck=1
 repo_gpgcheck=0
 gpgkey=file:///etc/pki/rpm-gpg/landfall-mirror.example.com-3931ba69.asc
 skip_if_unavailable=0
+mddownloadpolicy=xml
 proxy=_none_
 includepkgs=
  conntrack-tools-1.4.7-2.el9.x86_64
