@@ -307,6 +307,33 @@ fn a_lock_is_replaced_where_modes_cannot_be_changed() {
     assert!(site.0.place.read("trace").contains("EPERM"));
 }
 
+/// As on a USB stick: a file has another mode than the export gives it, and keeps that.
+#[test]
+fn an_export_is_not_written_again_where_modes_cannot_be_changed() {
+    if !need(&["strace"]) {
+        return;
+    }
+    let site = Outputs::new();
+    fs::write(site.path("tool"), "tool").unwrap();
+    fs::write(
+        site.path("files.yaml"),
+        "apiVersion: landfall/v1\nkind: Manifest\nfiles: [{path: tool}]\n",
+    )
+    .unwrap();
+    let export = "$LANDFALL export files --lock files.lock --store stores/files -o usb";
+    site.sh(&format!(
+        "$LANDFALL lock -f files.yaml --lock files.lock --store stores/files; {export}; \
+         chmod 755 usb/local/tool"
+    ));
+    for error in ["EPERM", "ENOSYS"] {
+        let refused = format!("strace -f -o trace -e trace=fchmod -e inject=fchmod:error={error}");
+        let printed = site.sh(&format!("{refused} {export}"));
+        assert!(printed.contains("1 unchanged"), "{error}: {printed}");
+        assert!(site.0.place.read("trace").contains(error), "{error}");
+    }
+    assert_eq!(site.mode("usb/local/tool"), 0o755);
+}
+
 /// Mountpoint for Amazon S3 renames no files.
 #[test]
 fn a_bundle_on_a_file_system_that_cannot_rename_fails_with_another_way() {

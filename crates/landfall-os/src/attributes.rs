@@ -61,8 +61,14 @@ pub fn set_mode(path: &Path, mode: u32) -> Result<()> {
 pub fn set_file_mode(file: &File, mode: u32) -> Result<()> {
     #[cfg(unix)]
     return match file.set_permissions(Permissions::from_mode(mode)) {
-        // unless the file belongs to this user, such a file system refuses every change
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+        // unless the file belongs to this user, such a file system refuses every change; some in
+        // user space (FUSE) cannot change modes at all
+        Err(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::Unsupported
+            ) =>
+        {
             let is_included =
                 mode & READABLE == READABLE && mode & !mode_of(&file.metadata()?) == 0;
             if is_included { Ok(()) } else { Err(error) }

@@ -10,7 +10,7 @@ use landfall_item::lockfile::Lock;
 use landfall_item::{GeneratedFile, LockedItem, LockedPackageSet};
 use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
 use landfall_model::{Failure, has_digest, sum_sizes};
-use landfall_os::has_mode;
+use landfall_os::{has_mode, set_file_mode};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -140,7 +140,7 @@ fn check_file_and_members(
 // Writes one exported file: verified, completely or not at all, and never outside of the folder.
 
 /// Writes a file to all its paths: the content once, and hard links to it. Files that exist with
-/// the same content and mode are left unchanged. Returns the status and the bytes written.
+/// the same content are kept, and get its mode. Returns the status and the bytes written.
 pub(super) fn write_file(
     item: &ExportFile,
     blobs: &dyn BlobRead,
@@ -153,7 +153,11 @@ pub(super) fn write_file(
     for below in &item.paths {
         refuse_links(dir, below)?;
         let path = dir.join(below);
-        if is_up_to_date(&path, item).map_err(|source| Failure::write(&path, source))? {
+        let kept = keep_file(&path, item).map_err(|source| Failure::write(&path, source))?;
+        if let Some(has_changed) = kept {
+            if has_changed {
+                status = ItemStatus::Done;
+            }
             first.get_or_insert(path);
             continue;
         }
@@ -201,6 +205,30 @@ pub(super) fn check_file(
         return Ok(ItemStatus::Skipped);
     }
     Ok(ItemStatus::Present)
+}
+
+/// Gives the file at `path` its mode, if it is a regular file with this content. Returns whether
+/// the mode has changed, or `None` if the file must be written.
+fn keep_file(path: &Path, item: &ExportFile) -> io::Result<Option<bool>> {
+    let metadata = match if_exists(fs::symlink_metadata(path))? {
+        Some(found) if found.is_file() && found.len() == item.file.size => found,
+        _ => return Ok(None),
+    };
+    // a file that this user cannot read is replaced
+    let Ok(mut file) = File::open(path) else {
+        return Ok(None);
+    };
+    if !has_digest(&mut file, item.file.digest)? {
+        return Ok(None);
+    }
+    if has_mode(&metadata, item.mode) {
+        return Ok(Some(false));
+    }
+    if set_file_mode(&file, item.mode).is_err() {
+        return Ok(None);
+    }
+    // on a USB stick with FAT, all files keep the same mode
+    Ok(Some(has_mode(&file.metadata()?, item.mode)))
 }
 
 /// Writes the content through a temporary file in the same folder.
@@ -270,7 +298,7 @@ mod tests {
     use landfall_item::LockedSidecar;
     use landfall_model::Digest;
     use landfall_model::report::SilentProgress;
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     fn lock() -> Lock {
         let mut kubelet = file("https://dl.k8s.io:8443/v1/a%20b/kubelet?x=1", b"kubelet");
@@ -368,6 +396,16 @@ mod tests {
             [ItemStatus::Done, ItemStatus::Present, ItemStatus::Present]
         );
         assert_eq!(fs::read(&kubelet).unwrap(), b"kubelet");
+        // a file with another mode is not written again
+        let before = fs::metadata(&kubelet).unwrap().ino();
+        fs::set_permissions(&kubelet, fs::Permissions::from_mode(0o600)).unwrap();
+        let report = run(false);
+        assert_eq!(
+            (statuses(&report)[0], report.bytes_transferred),
+            (ItemStatus::Done, 0)
+        );
+        let after = fs::metadata(&kubelet).unwrap();
+        assert_eq!((after.mode() & 0o7777, after.ino()), (0o755, before));
     }
 
     #[test]
