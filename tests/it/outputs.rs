@@ -352,6 +352,29 @@ fn a_bundle_on_a_file_system_that_cannot_rename_fails_with_another_way() {
     assert!(!site.path("B").exists());
 }
 
+/// Without hard links and renames, a new file can get its name but not its content.
+#[test]
+fn no_empty_lock_is_left_where_files_cannot_be_renamed() {
+    if !need(&["strace"]) {
+        return;
+    }
+    let site = Outputs::new();
+    let refused = "strace -f -o trace -e 'trace=?link,linkat,?rename,renameat,renameat2' \
+                   -e 'inject=?link,linkat,?rename,renameat,renameat2:error=ENOSYS'";
+    fs::write(site.path("tool"), "tool").unwrap();
+    fs::write(
+        site.path("files.yaml"),
+        "apiVersion: landfall/v1\nkind: Manifest\nfiles: [{path: tool}]\n",
+    )
+    .unwrap();
+    let lock = "$LANDFALL lock -f files.yaml --lock new.lock --store stores/files";
+    // the store has the content from the first run, since it needs renames too
+    site.sh(&format!("{lock}; rm new.lock"));
+    let printed = site.sh(&format!("{refused} {lock} 2>&1 || test $? = 1"));
+    assert!(printed.contains("cannot write new.lock"), "{printed}");
+    assert!(!site.path("new.lock").exists());
+}
+
 /// The folder may be writable for more users than the lock.
 #[test]
 fn a_lock_of_another_user_is_replaced_only_if_it_is_writable() {

@@ -98,9 +98,13 @@ pub fn create_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let named = match file.persist_noclobber(&path) {
         Err(refused) if refused.error.kind() != io::ErrorKind::AlreadyExists => {
             // without hard links, as on some shares, only a new file can take the name
-            File::create_new(&path)
-                .map(drop)
-                .and_then(|()| Ok(refused.file.persist(&path)?))
+            File::create_new(&path).map(drop).and_then(|()| {
+                refused.file.persist(&path).map_err(|refused| {
+                    // the next run would read the empty file as a damaged one
+                    let _ = fs::remove_file(&path);
+                    refused.error
+                })
+            })
         }
         named => named.map_err(|refused| refused.error),
     };
