@@ -60,6 +60,37 @@ fn replaced_metadata_is_read_from_the_store_that_locked_it() {
     place.ok(&["pull", "--store", "other"]);
 }
 
+#[test]
+fn a_detached_signature_that_apt_refuses_is_reported() {
+    let Some(up) = AptUpstream::new() else { return };
+    let place = &up.place;
+    up.build("pool/stable", &[deb("app", "1", "")]);
+    up.suite("stable", "Date: Sat, 14 Nov 2026 00:00:00 UTC\n");
+    up.wants("stable", "app", ", base: none");
+    let suite = place.path("up/r/dists/stable");
+    std::fs::remove_file(suite.join("InRelease")).unwrap();
+    let is_noted = |name: &str| {
+        let names = [format!("{name}.lock"), format!("{name}.store")];
+        let locking = place
+            .command()
+            .args(["lock", "-f", "m.yaml", "--lock", &names[0], "--store"])
+            .arg(&names[1])
+            .output()
+            .unwrap();
+        assert!(locking.status.success(), "{locking:?}");
+        String::from_utf8_lossy(&locking.stderr)
+            .contains("apt refuses its dists/stable/Release.gpg")
+    };
+    assert!(!is_noted("armored"));
+    let mut dearmor = place.clean("gpg");
+    dearmor.args(["--batch", "--dearmor", "--output"]);
+    run(dearmor
+        .arg(suite.join("binary"))
+        .arg(suite.join("Release.gpg")));
+    std::fs::rename(suite.join("binary"), suite.join("Release.gpg")).unwrap();
+    assert!(is_noted("binary"));
+}
+
 /// A `Homepage` field with `hashes` digests. Each digest makes a compressed index at least 32 bytes
 /// longer.
 fn homepage(hashes: u8) -> String {

@@ -259,6 +259,13 @@ async fn detached_release(
         .keys
         .verify_detached(&signature, SignatureTime::Now, || Ok(&bytes[..]))
         .map_err(|error| ResolveError::from(format!("{signature_name}: {error}")))?;
+    if !signature.starts_with(b"-----BEGIN ") {
+        resolver.note_once(&format!(
+            "{}: apt refuses its {signature_name}, which is not armored; ask its owner for an \
+             InRelease, or write `index: trimmed`",
+            requested.url
+        ));
+    }
     let files = vec![
         store_index(resolver, requested, name.clone(), bytes.clone()).await,
         store_index(resolver, requested, signature_name, signature).await,
