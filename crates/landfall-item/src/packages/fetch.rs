@@ -259,7 +259,8 @@ async fn detached_release(
         .keys
         .verify_detached(&signature, SignatureTime::Now, || Ok(&bytes[..]))
         .map_err(|error| ResolveError::from(format!("{signature_name}: {error}")))?;
-    if !signature.starts_with(b"-----BEGIN ") {
+    // every packet of OpenPGP begins with such a byte
+    if signature.first().is_some_and(|first| first & 0x80 != 0) {
         resolver.note_once(&format!(
             "{}: apt refuses its {signature_name}, which is not armored; ask its owner for an \
              InRelease, or write `index: trimmed`",
