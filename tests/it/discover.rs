@@ -13,7 +13,8 @@ fn texts_that_cannot_be_images_are_not_drafted() {
          image: {registry: ghcr.io, repository: '', name: operator, tag: v1}\n",
     );
     let draft = place.ok(&["discover", "f.yaml", "--no-helm"]);
-    assert!(draft.contains("images: []\n"), "{draft}");
+    assert!(draft.contains("images:\n  # - "), "{draft}");
+    assert!(!draft.contains("\n  - "), "{draft}");
 }
 
 /// The vendor's page of 2019 lists images without tags.
@@ -33,6 +34,14 @@ fn a_list_without_tags_becomes_commented_entries() {
         let line = format!("  # - {name}  # list.txt:");
         assert!(draft.contains(&line), "{draft}");
     }
+    // an entry is pinned by removing `# ` and adding the tag
+    let pinned = draft.replace(
+        "  # - docker.io/calico/node ",
+        "  - docker.io/calico/node:v3 ",
+    );
+    place.write("pinned.yaml", pinned);
+    let listed = place.ok(&["egress", "-f", "pinned.yaml"]);
+    assert!(listed.contains("registry-1.docker.io"), "{listed}");
     // paths of files are not a list of images
     for (name, text) in [
         ("files.txt", "src/main.rs\nsrc/lib.rs\n"),
@@ -359,7 +368,7 @@ kind: Manifest
 metadata: {name: discovered}
 # platforms: [linux/amd64]  # of all images here; the default is all platforms
 
-images: []
+images:
   # - https://dl.k8s.io/${VERSION}/bin/linux/amd64/kubeadm  # nodes/user-data:7; a part of this URL is defined elsewhere: write the whole URL under `files:`
 
 files:

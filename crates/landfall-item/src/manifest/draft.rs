@@ -186,7 +186,8 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
         )
     }));
     let mut text = head(name, title) + platforms;
-    text += if pinned.is_empty() {
+    // `images: []` before comments would make the manifest invalid when one of them is uncommented
+    text += if pinned.is_empty() && open.is_empty() {
         "\nimages: []\n"
     } else {
         "\nimages:\n"
@@ -463,6 +464,9 @@ mod tests {
             ]
         );
         assert!(draft("m", "t", "", &[]).text.ends_with("images: []\n"));
+        let untagged = draft("m", "t", "", &[image("quay.io/x/y", "a.yaml:1")]).text;
+        let line = format!("images:\n  # - quay.io/x/y  # a.yaml:1; {UNTAGGED}\n");
+        assert!(untagged.ends_with(&line), "{untagged}");
     }
 
     #[test]
