@@ -104,6 +104,26 @@ fn each_mistake_has_its_exit_code_and_message() {
             1,
             &["the bundle none/new", "create it first"],
         ),
+        (
+            "export images first.bundle -o none/images.tar",
+            1,
+            &["the archive none/images.tar", "create it first"],
+        ),
+        (
+            "sbom first.bundle -o none/sbom.json",
+            1,
+            &["the file none/sbom.json", "create it first"],
+        ),
+        (
+            "report first.bundle -o none/page.html",
+            1,
+            &["the file none/page.html", "create it first"],
+        ),
+        (
+            "discover app.yaml -o folder",
+            1,
+            &["the file folder", "it is a folder; name a file in it"],
+        ),
         // a registry is named without a scheme
         (
             "push first.bundle oci://DOWN/x",

@@ -76,6 +76,10 @@ impl OutputFile<'_> {
     /// Writes `text`, atomically unless the file is written in place. Fails if the file exists with
     /// other content and was not written by the same command.
     pub(crate) fn write(&self, text: &str) -> Result<(), CliError> {
+        // the record of a command creates its folder
+        if matches!(self.mark, OutputMark::Content(_)) {
+            check_output("the file", self.path)?;
+        }
         self.claim(text)?;
         write_file(self.path, text.as_bytes())
             .map_err(|error| Failure::write(self.path, error).into())

@@ -4,7 +4,7 @@ use crate::cli::shared::bundle_flags::ContentFlags;
 use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::failed_items::item_lines;
 use crate::cli::shared::image_facts::ImageFacts;
-use crate::cli::shared::output_file::{ReplaceFlag, result_stdout};
+use crate::cli::shared::output_file::{ReplaceFlag, check_folder, result_stdout};
 use crate::cli::shared::verb_report::ArchivedImageRow;
 use crate::cli::shared::{CliError, Context, ReportMember, VerbOutcome, VerbReport};
 use clap::builder::PossibleValue;
@@ -156,6 +156,7 @@ impl ExportImages {
             let stdout = result_stdout(context, "the archive")?;
             return Ok(ArchiveOutput::Stdout(stdout));
         }
+        check_folder("the archive", path)?;
         let file = AtomicFile::begin(path).map_err(|error| Failure::write(path, error))?;
         Ok(ArchiveOutput::File(file))
     }
