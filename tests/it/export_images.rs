@@ -421,7 +421,10 @@ fn an_archive_is_written_completely_or_not_at_all() {
     for (out, why) in [
         ("link.tar", "a symbolic link"),
         ("/dev/null", "a device"),
-        ("no/where.tar", "the folder no does not exist; create it first"),
+        (
+            "no/where.tar",
+            "the folder no does not exist; create it first",
+        ),
     ] {
         let printed = site.refused(1, &["-o", out]);
         assert!(printed.contains(why) && printed.contains(out), "{printed}");
