@@ -11,7 +11,18 @@ use std::process::{Command, Stdio};
 const PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
 /// Other words for pages.
-const ALIASES: &[(&str, &str)] = &[("firewall", "egress"), ("kkp", "kubermatic")];
+const ALIASES: &[(&str, &str)] = &[
+    ("exit-codes", "command-line"),
+    ("firewall", "egress"),
+    ("glossary", "concepts"),
+    ("helm-values", "helm"),
+    ("kkp", "kubermatic"),
+    ("kubelet", "systemd"),
+    ("no-proxy", "systemd"),
+    ("proxy", "proxies"),
+    ("rke2", "k3s"),
+    ("troubleshooting", "doctor"),
+];
 
 /// All pages, compressed by the build script.
 const ARCHIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pages.tar.gz"));
@@ -135,6 +146,9 @@ mod tests {
                 page(alias).is_some() && page(alias) == page(name),
                 "{alias}"
             );
+        }
+        for platform in landfall_render::PLATFORMS {
+            assert!(page(platform.name).is_some(), "{}", platform.name);
         }
         assert_eq!(page("platforms/nonsense"), None);
         // the table of contents and the index contain only links
