@@ -57,7 +57,8 @@ impl FromStr for TargetRegistry {
         {
             return Err(Failure::usage(format!(
                 "'{}' is not a registry: write HOST[:PORT][/PREFIX] without a scheme, as in \
-                 172.20.0.2:5000/platform; a host has a dot or a port",
+                 172.20.0.2:5000/platform; a host has a dot or a port, and a prefix is in lower \
+                 case",
                 redact_userinfo(&redact_urls(text))
             )));
         }

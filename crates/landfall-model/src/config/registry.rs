@@ -2,7 +2,7 @@
 
 use super::SiteCredentials;
 use crate::document::{Diagnostic, YamlNode};
-use crate::{TargetRegistry, is_repository};
+use crate::{ImageRef, TargetRegistry, is_repository};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -112,8 +112,8 @@ pub enum IndexPolicy {
 }
 
 /// Reports an address that is not a registry. If the address is valid, reports the first prefix of
-/// `paths` that has no destination path, or has a path that is not a valid repository name. The
-/// error has the position in the site `text`.
+/// `paths` that no image can have, that has no destination path, or that has a path that is not a
+/// valid repository name. The error has the position in the site `text`.
 pub(super) fn check_registry(
     registry: &RegistrySite,
     file: &str,
@@ -129,6 +129,13 @@ pub(super) fn check_registry(
     }
     for (prefix, to) in &registry.paths {
         let node = node.get("paths").get(prefix);
+        // such an entry would be ignored without a message
+        if !is_source_prefix(prefix) {
+            let message = format!("`registry.paths` has '{prefix}', with which no image begins");
+            let help = "write a host or the beginning of a name, as in quay.io or quay.io/team: \
+                        in lower case, and without a scheme, a tag or *";
+            return Err(fault(node, message, Some(help)));
+        }
         // an image without a destination would be omitted without a message
         if to.paths().is_empty() {
             let message = format!("`registry.paths` maps {prefix} to no path");
@@ -152,6 +159,12 @@ pub(super) fn check_registry(
         return Err(fault(list.item(bad), message, Some(help)));
     }
     Ok(())
+}
+
+/// Whether the name of an image can begin with the components of `prefix`.
+fn is_source_prefix(prefix: &str) -> bool {
+    let name = format!("{}/x", prefix.trim_end_matches('/'));
+    name.parse::<ImageRef>().is_ok()
 }
 
 /// Whether images can be put below `path`, which is empty for the root of the registry.
@@ -178,6 +191,42 @@ mod tests {
             message.starts_with("site.yaml:3:21: error: 'http://r:5000' is not a registry: write"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn source_prefixes_are_those_of_images() {
+        let with = |prefix: &str| {
+            message(&format!(
+                "{{address: \"r:5000\", paths: {{\"{prefix}\": x}}}}"
+            ))
+        };
+        for good in [
+            "quay.io",
+            "Quay.io:443/",
+            "quay.io/team/app",
+            "localhost:5000",
+            "[fd00::2]:5000/team",
+            "bitnami",
+        ] {
+            assert_eq!(with(good), None);
+        }
+        for wrong in [
+            "",
+            "https://quay.io",
+            "//quay.io",
+            " quay.io",
+            "quay.io/*",
+            "*",
+            "quay.io/Team",
+            "quay.io/team/app:v1",
+        ] {
+            let message = with(wrong).unwrap();
+            let words = format!("`registry.paths` has '{wrong}', with which no image begins");
+            assert!(
+                message.contains(&words) && message.contains("help: "),
+                "{message}"
+            );
+        }
     }
 
     #[test]
