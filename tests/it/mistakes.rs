@@ -124,6 +124,12 @@ fn each_mistake_has_its_exit_code_and_message() {
             1,
             &["the file folder", "it is a folder; name a file in it"],
         ),
+        // a file server is named with a scheme
+        (
+            "rewrite app.yaml --lock landfall.lock --to DOWN --files 172.20.0.2:8080",
+            2,
+            &["write the scheme too, as in http://172.20.0.2:8080"],
+        ),
         // a registry is named without a scheme
         (
             "push first.bundle oci://DOWN/x",

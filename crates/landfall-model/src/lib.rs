@@ -97,6 +97,6 @@ pub use crate::update_policy::{MinimumAge, PackageVersion, UpdatePolicy};
 pub use crate::version::TagVersion;
 pub use crate::version_selection::VersionSelection;
 pub use crate::web_url::{
-    after_web_scheme, has_host_characters, is_dns_name, is_example_name, is_web_url,
+    after_web_scheme, has_host_characters, has_scheme, is_dns_name, is_example_name, is_web_url,
     normal_web_url, split_optional, split_port, without_brackets, without_scheme,
 };

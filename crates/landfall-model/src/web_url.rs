@@ -7,6 +7,12 @@ pub fn without_scheme(text: &str) -> &str {
     text.split_once("://").map_or(text, |(_, rest)| rest)
 }
 
+/// Whether `text` begins with a scheme, as a URL to which a path can be appended.
+pub fn has_scheme(text: &str) -> bool {
+    text.split_once("://")
+        .is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty())
+}
+
 /// The part of an http or https URL after `://`. `None` for any other text.
 pub fn after_web_scheme(text: &str) -> Option<&str> {
     let (scheme, rest) = text.split_once("://")?;

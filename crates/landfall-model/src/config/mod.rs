@@ -11,8 +11,8 @@ use crate::document::{
     self, Diagnostic, ReadAll, SignatureRule, SourceText, YamlNode, read_all, read_text_input,
 };
 use crate::{
-    Consumer, DestinationMap, DestinationRules, Digest, Failure, TargetRegistry, is_dns_name,
-    split_port, upstream_host,
+    Consumer, DestinationMap, DestinationRules, Digest, Failure, TargetRegistry, has_scheme,
+    is_dns_name, split_port, upstream_host,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -125,6 +125,7 @@ impl Site {
         if let Some(registry) = &site.registry {
             check_registry(registry, &name, text)?;
         }
+        check_file_server(site.files.as_deref(), &name, text)?;
         check_required_names(&site.names, &name, text)?;
         site.upstreams = upstreams_by_host(site.upstreams, &name, text)?;
         // values are written into lines of rendered files: a line feed could add another line
@@ -239,6 +240,19 @@ impl Site {
     pub fn resolve(&self, path: &Path) -> PathBuf {
         self.folder.join(path)
     }
+}
+
+/// Reports a file server without a scheme: its URL is written before paths, and most programs need
+/// the scheme.
+fn check_file_server(url: Option<&str>, file: &str, text: &str) -> Result<(), Box<Diagnostic>> {
+    let Some(url) = url.filter(|url| !has_scheme(url)) else {
+        return Ok(());
+    };
+    let root = YamlNode::parse(text).unwrap_or_default();
+    let span = root.get("files").span();
+    let message = format!("`files` is '{url}', which is not a URL");
+    let help = "write the scheme too, as in http://172.20.0.2:8080";
+    Err(Diagnostic::new(file, text, span, message, Some(help)))
 }
 
 /// Returns `upstreams` with the hosts in the form in which they are compared.
@@ -518,6 +532,10 @@ upstreams:
                 "# a site\nkind: Site\nfiles: [a]\n",
                 "2:1: error: the key `apiVersion` is missing here; \
                  3:8: error: this should be a string",
+            ),
+            (
+                "apiVersion: landfall/v1\nkind: Site\nfiles: 172.20.0.2:8080\n",
+                "3:8: error: `files` is '172.20.0.2:8080', which is not a URL",
             ),
             (
                 "apiVersion: landfall/v1\nkind: Sitee\nregistry: {}\n",

@@ -14,7 +14,7 @@ use landfall_content::{OutputGuard, OutputRecord};
 use landfall_item::lockfile::{Lock, collision};
 use landfall_model::config::IndexPolicy;
 use landfall_model::document::{TextEncoding, read_input};
-use landfall_model::{Digest, TargetRegistry, today};
+use landfall_model::{Digest, TargetRegistry, has_scheme, today};
 use landfall_os::Blocking;
 use landfall_rewrite as rewrite;
 use landfall_rewrite::audit::{Inventory, audit_inputs, audit_text};
@@ -40,7 +40,7 @@ pub(crate) struct RewriteCommand {
     to: Option<TargetRegistry>,
     /// The file server that URLs of locked files point to: any URL that serves /<host>/<path>
     /// [default: files of the site]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = file_server)]
     files: Option<String>,
     #[command(flatten)]
     locked: LockFlags,
@@ -101,6 +101,15 @@ impl OutputFlags {
         } else {
             RewriteMode::Stdout
         }
+    }
+}
+
+/// Parses the URL of a file server.
+fn file_server(text: &str) -> Result<String, &'static str> {
+    if has_scheme(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("write the scheme too, as in http://172.20.0.2:8080")
     }
 }
 
