@@ -548,6 +548,25 @@ upstreams:
     }
 
     #[test]
+    fn a_value_in_place_of_a_mapping_is_shown_with_its_key() {
+        for (text, help) in [
+            ("registry: http://r:5000", "{address: http://r:5000}"),
+            ("proxy: http://p:3128", "{https: http://p:3128}"),
+            ("proxy: {noProxy: \"a,b\"}", "{installation: [HOST, …]}"),
+            ("proxy: {noProxy: [a, b]}", "{installation: [HOST, …]}"),
+            ("proxy:\n  noProxy:\n  - a", "{installation: [HOST, …]}"),
+            ("clusters: [blue]", "{name: blue}"),
+        ] {
+            let site = format!("apiVersion: landfall/v1\nkind: Site\n{text}\n");
+            let message = Site::parse(Path::new("s.yaml"), &site)
+                .unwrap_err()
+                .to_string();
+            let expected = format!("help: write `{help}`");
+            assert!(message.contains(&expected), "{text}: {message}");
+        }
+    }
+
+    #[test]
     fn control_characters_are_refused() {
         let text = "apiVersion: landfall/v1\nkind: Site\nproxy:\n  noProxy:\n    \
                 installation: [\"10.0.0.0/8\", \"x\\nExecStartPre=/bin/sh\"]\n";

@@ -32,11 +32,16 @@ pub(super) fn explain(
     let written = &text[span.clone()];
     if message == NO_MAPPING && !written.is_empty() && !written.contains(['\n', '{']) {
         let key = match error.to_string() {
-            _ if written.contains("://") => Some("url"),
             text if text.starts_with("registry: ") => Some("address"),
+            text if text.starts_with("proxy: ") => Some("https"),
+            text if text.starts_with("clusters[") => Some("name"),
+            _ if written.contains("://") => Some("url"),
             _ => None,
         };
         help = key.map(|key| format!("write `{{{key}: {written}}}`"));
+    }
+    if message == NO_MAPPING && error.to_string().starts_with("proxy.noProxy: ") {
+        help = Some("write `{installation: [HOST, …]}`".into());
     }
     if message == NO_LIST && !written.is_empty() && !written.contains(['\n', ':', '{']) {
         help = Some(format!("write `[{written}]`"));
