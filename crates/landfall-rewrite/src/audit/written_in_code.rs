@@ -8,10 +8,10 @@ use crate::index::is_pinned;
 use crate::inventory::Inventory;
 use crate::rules::InstalledChart;
 use crate::text::{
-    OCI, ShellVariables, TerraformResource, engine_images, has_placeholder, helm_charts, lines_at,
-    reference_at, resources,
+    OCI, ShellVariables, TerraformResource, engine_images, helm_charts, lines_at, reference_at,
+    resources,
 };
-use crate::walk::{HAS_PLACEHOLDER, ImageCandidate, ImageClaim};
+use crate::walk::{ImageCandidate, ImageClaim};
 use landfall_model::{Limits, has_host};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -71,20 +71,12 @@ fn of_helm(text: &str, inventory: &Inventory<'_>) -> Vec<ImageCandidate> {
             }
         };
         let at = written.as_ptr() as usize - text.as_ptr() as usize;
-        let mut parts = [&*repository, &*chart]
-            .into_iter()
-            .chain(version.as_deref());
-        let is_computed = parts.any(has_placeholder);
         let installed = InstalledChart {
-            repository: repository.clone(),
+            repository,
             chart: &chart,
             version: version.as_deref(),
         };
-        let mut candidate = installed.candidate(at, inventory);
-        if is_computed {
-            candidate.why_not = Some(HAS_PLACEHOLDER.to_owned());
-        }
-        Some(candidate)
+        Some(installed.candidate(at, inventory))
     });
     charts.collect()
 }
@@ -175,20 +167,12 @@ fn of_terraform(
                 None => (chart_at, chart.strip_prefix(OCI)?.rsplit_once('/')?.0),
             };
             let version = argument("version").map(|(_, version)| version);
-            let mut parts = [Some(repository), Some(chart), version]
-                .into_iter()
-                .flatten();
-            let is_computed = parts.any(has_placeholder);
             let chart = InstalledChart {
                 repository: repository.to_owned(),
                 chart: chart.rsplit('/').next().unwrap_or(chart),
                 version,
             };
-            let mut candidate = chart.candidate(at, inventory);
-            if is_computed {
-                candidate.why_not = Some(HAS_PLACEHOLDER.to_owned());
-            }
-            Some(candidate)
+            Some(chart.candidate(at, inventory))
         }
         "docker_image" | "docker_registry_image" if !resource.blocks.contains(&"build") => {
             let (at, name) = argument("name")?;

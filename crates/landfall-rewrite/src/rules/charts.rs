@@ -4,9 +4,10 @@
 
 use crate::index::is_pinned;
 use crate::inventory::{HelmRepositories, Inventory};
-use crate::text::OCI;
+use crate::text::{OCI, has_placeholder};
 use crate::walk::{
-    ImageCandidate, MappingContext, NodeStep, ReferenceCollector, start_of, text_start,
+    HAS_PLACEHOLDER, ImageCandidate, MappingContext, NodeStep, ReferenceCollector, start_of,
+    text_start,
 };
 use crate::yaml::{
     YamlEntry, YamlNode, YamlScalar, documents, entries_of, items_of, position_of, text_entry,
@@ -339,6 +340,10 @@ impl InstalledChart<'_> {
     /// The reference of the chart, and its name unless the lock has the chart. An error is the
     /// reason why it has no reference.
     fn name(&self, inventory: &Inventory<'_>) -> Result<(String, Option<ChartName>), &'static str> {
+        let parts = [&*self.repository, self.chart].into_iter();
+        if parts.chain(self.version).any(has_placeholder) {
+            return Err(HAS_PLACEHOLDER);
+        }
         let Some(version) = self.version else {
             // without a version, the newest one is installed
             return Err(RANGE);
@@ -422,6 +427,8 @@ mod tests {
             "releases: [{chart: 'oci://quay.io/c/d'}]",
             "x: {chart_repo_url: 'https://h.test/c', chart_ref: d}",
             "repositories: [{name: c, url: 'https://h.test/c'}]\nreleases: [{chart: c/d}]",
+            "source: {repoURL: 'https://h.test/${P}', chart: d, targetRevision: 1.10.0}",
+            "source: {repoURL: 'https://${H}/c', chart: d, targetRevision: 1.10.0}",
         ] {
             let found = audited(text);
             assert!(found.len() == 1 && !found[0].1, "{text}: {found:?}");
