@@ -403,6 +403,17 @@ mod tests {
             let found = audit_text("<stdin>", &stream, &inventory);
             assert_eq!(missing(&found), [expected]);
         }
+        // as `kubectl get -o yaml` prints both, and as a second namespace defines it
+        let item = |object: &str| format!("- {}\n", object.trim_end().replace('\n', "\n  "));
+        let slash = repository("https://h.test/c/");
+        let stream = format!(
+            "kind: List\nitems:\n{}{}---\n{slash}",
+            item(release),
+            item(&repository("https://h.test/c"))
+        );
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        let found = audit_text("<stdin>", &stream, &inventory);
+        assert_eq!(missing(&found), ["h.test/c/d:1.10.0"]);
         // two repositories have this name
         let stream = format!(
             "{release}---\n{}---\n{}",

@@ -270,14 +270,18 @@ pub(crate) fn add_helm_repositories(text: &str, found: &mut HelmRepositories) {
     }
     for document in documents(text).flatten() {
         let root = document.entries();
-        if text_of(root, "kind") == Some(KIND)
-            && let Some(name) = text_of(entries_of(root, "metadata"), "name")
-            && let Some(url) = text_of(entries_of(root, "spec"), "url")
-        {
-            let url = Some(url.trim().to_owned());
-            let known = found.entry(name.to_owned()).or_insert_with(|| url.clone());
-            if *known != url {
-                *known = None;
+        // `kubectl get -o yaml` prints a list
+        let items = items_of(root, "items").iter().map(YamlNode::entries);
+        for object in std::iter::once(root).chain(items) {
+            if text_of(object, "kind") == Some(KIND)
+                && let Some(name) = text_of(entries_of(object, "metadata"), "name")
+                && let Some(url) = text_of(entries_of(object, "spec"), "url")
+            {
+                let url = Some(url.trim().trim_end_matches('/').to_owned());
+                let known = found.entry(name.to_owned()).or_insert_with(|| url.clone());
+                if *known != url {
+                    *known = None;
+                }
             }
         }
     }
