@@ -160,6 +160,7 @@ fn the_name_before_a_tag_that_the_file_sets_is_changed() {
         "V=v2\ndocker pull quay.io/a/b:$V\n",
         "V=v1\nif x; then V=v2; fi\ndocker pull quay.io/a/b:$V\n",
         "V=$(x)\ndocker pull quay.io/a/b:$V\n",
+        "V: v2\nV=v1\ndocker pull quay.io/a/b:$V\n",
         "docker pull quay.io/a/b:${V:-v1}\n",
     ] {
         let (new, left) = run_as(text, TextSyntax::Text);

@@ -145,7 +145,8 @@ impl<'t> AssignedValues<'t> {
 
 impl<'t> ShellVariables<'t> {
     /// Reads the assignments of `text`: `NAME=VALUE` at the beginning of a command, in
-    /// `Environment=` of a unit, `${NAME:=VALUE}`, and those of a makefile.
+    /// `Environment=` of a unit, `${NAME:=VALUE}`, and those of a makefile. A variable that is also
+    /// a key of a mapping has a value that is not known.
     pub(crate) fn of(text: &'t str) -> ShellVariables<'t> {
         let mut variables = ShellVariables::default();
         // only references and URLs with placeholders need the values
@@ -169,6 +170,7 @@ impl<'t> ShellVariables<'t> {
             if !line.starts_with('#') {
                 variables.read_commands(line);
                 variables.read_defaults(line);
+                variables.read_entry(line);
             }
         }
         variables
@@ -342,6 +344,18 @@ impl<'t> ShellVariables<'t> {
             {
                 self.add(name, closed.map(|_| value));
             }
+        }
+    }
+
+    /// Reads `NAME: VALUE`, an entry with which a pipeline sets a variable of its scripts. Its value
+    /// is not used, since not every script of the file gets it.
+    fn read_entry(&mut self, line: &'t str) {
+        let (name, after) = line.split_at(name_len(line));
+        // keys such as `image` have the names of variables in lower case
+        let is_variable = !name.contains(|c: char| c.is_ascii_lowercase());
+        let value = after.trim_start_matches(['"', '\'']).strip_prefix(':');
+        if is_variable && value.is_some_and(|value| value.is_empty() || value.starts_with(' ')) {
+            self.add(name, None);
         }
     }
 
@@ -541,6 +555,9 @@ mod tests {
             ("V=v1\nfor V in $(a | b) c; do curl x; done", None),
             ("V=v1\nread -p 'one (of two)' V", None),
             ("V=v1\nread A; read V", None),
+            ("  V: v2\n- V=v1", None),
+            ("V=v1\n\"V\":", None),
+            ("V=v1\nv: 2\nV:2", Some("v1")),
             (": ${V:=v1", None),
             ("V=$(cat version)", None),
             ("V='$M'", None),
