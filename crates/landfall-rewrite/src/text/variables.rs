@@ -295,7 +295,8 @@ impl<'t> ShellVariables<'t> {
                     rest = rest.find(' ').map_or("", |end| rest[end..].trim_start());
                 }
             } else {
-                if after.starts_with("+=") {
+                // `((i++))` counts
+                if after.starts_with("+=") || after.starts_with("++") {
                     self.add(word, None);
                 }
                 // a bracket ends the pattern of a `case`
@@ -305,9 +306,9 @@ impl<'t> ShellVariables<'t> {
                     "for" => self.read_loop(end.map_or(after, |end| &rest[word.len()..=end])),
                     // the command assigns its arguments; those of a later one on this line are
                     // among the words after the first one
-                    "read" if !has_read => {
+                    "read" | "let" if !has_read => {
                         has_read = true;
-                        for name in after.split([' ', ';']) {
+                        for name in after.split([' ', ';', '"', '\'']) {
                             self.add(&name[..name_len(name)], None);
                         }
                     }
@@ -555,6 +556,9 @@ mod tests {
             ("V=v1\nfor V in $(a | b) c; do curl x; done", None),
             ("V=v1\nread -p 'one (of two)' V", None),
             ("V=v1\nread A; read V", None),
+            ("V=1\nwhile x; do curl $V; ((V++)); done", None),
+            ("V=1\nlet A=2 V+=1", None),
+            ("V=1\nlet \"V = V + 1\"", None),
             ("  V: v2\n- V=v1", None),
             ("V=v1\n\"V\":", None),
             ("V=v1\nv: 2\nV:2", Some("v1")),
