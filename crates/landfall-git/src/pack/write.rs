@@ -15,6 +15,7 @@ use flate2::bufread::{ZlibDecoder, ZlibEncoder};
 use flate2::{Compress, Compression, FlushCompress, Status};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
+use zlib_rs::adler32::adler32;
 
 /// The maximum length of a chain of deltas in a written pack.
 const MAX_DEPTH: u16 = 50;
@@ -146,24 +147,7 @@ fn store(content: &[u8], out: &mut Vec<u8>) {
         out.extend((!length).to_le_bytes());
         out.extend(block);
     }
-    out.extend(adler32(content).to_be_bytes());
-}
-
-/// The checksum of a zlib stream (RFC 1950, section 8.2).
-fn adler32(bytes: &[u8]) -> u32 {
-    const BASE: u32 = 65521;
-    let mut low = 1_u32;
-    let mut high = 0_u32;
-    // the largest number of bytes whose sums cannot overflow before the remainders are taken
-    for piece in bytes.chunks(5552) {
-        for byte in piece {
-            low += u32::from(*byte);
-            high += low;
-        }
-        low %= BASE;
-        high %= BASE;
-    }
-    high << 16 | low
+    out.extend(adler32(1, content).to_be_bytes());
 }
 
 /// The size in bytes from which contents are always compressed.
