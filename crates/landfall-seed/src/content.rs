@@ -1,8 +1,8 @@
 //! The content of the generated images: programs of this machine, or incompressible bytes.
 
 use anyhow::{Context, Result, ensure};
+use landfall_model::Digest;
 use oci_client::manifest::IMAGE_CONFIG_MEDIA_TYPE as OCI_CONFIG;
-use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -131,11 +131,7 @@ pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
 }
 
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    let hex: String = Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("sha256:{hex}")
+    Digest::sha256(bytes).to_string()
 }
 
 // Uploads blobs by POST and PUT over 8 connections, without any other request or check. The time

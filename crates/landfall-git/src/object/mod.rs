@@ -3,6 +3,7 @@
 mod config_file;
 mod tree;
 
+use landfall_model::{hex, unhex};
 use std::fmt;
 use std::str::FromStr;
 
@@ -49,15 +50,10 @@ impl FromStr for ObjectId {
     type Err = String;
 
     fn from_str(text: &str) -> Result<ObjectId, String> {
-        let invalid = || format!("'{}' is not an object id", text.escape_default());
-        if text.len() != 2 * ObjectId::BYTES || !is_hex(text) {
-            return Err(invalid());
-        }
-        let mut bytes = [0; ObjectId::BYTES];
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| invalid())?;
-        }
-        Ok(ObjectId(bytes))
+        // upper case would give one object two names
+        unhex(text)
+            .map(ObjectId)
+            .ok_or_else(|| format!("'{}' is not an object id", text.escape_default()))
     }
 }
 
@@ -69,7 +65,7 @@ pub(crate) fn is_hex(text: &str) -> bool {
 
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex(&self.0))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::object::{GitObjectKind, ObjectId};
 use crate::{GitError, delta};
 use flate2::Crc;
 use flate2::bufread::ZlibDecoder;
-use landfall_model::Limits;
+use landfall_model::{Limits, hex};
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
@@ -534,8 +534,7 @@ impl ObjectDatabase {
             sha1_checked::Sha1::digest(&content)
         };
         content.extend(sum);
-        let hex: String = checksum.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok((format!("pack-{hex}"), content))
+        Ok((format!("pack-{}", hex(&checksum)), content))
     }
 }
 
