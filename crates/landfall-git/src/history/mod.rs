@@ -95,11 +95,6 @@ impl GitPackPlan {
         Ok(planner.plan)
     }
 
-    /// The number of commits.
-    pub fn commit_count(&self) -> usize {
-        self.commits.len()
-    }
-
     /// Whether the pack would have no objects.
     pub fn is_empty(&self) -> bool {
         self.objects().next().is_none()
