@@ -5,8 +5,7 @@
 use super::{DirectBundle, DirectState};
 use crate::error::BundleError;
 use crate::format::entry::TarEntry;
-use crate::format::frame::{self, MAX_FRAME};
-use crate::format::hash::FrameRecord;
+use crate::format::frame::{self, FrameRecord, MAX_FRAME};
 use crate::write::entry_writer::EntryWriter;
 use crate::write::volume_writer::VolumeWriter;
 use landfall_content::{BlobRead, ByteRange, ContentError};

@@ -2,7 +2,7 @@
 //! locally is read through it.
 
 use super::{DirectBundle, DirectState};
-use crate::format::hash::FrameRecord;
+use crate::format::frame::FrameRecord;
 use crate::format::header;
 use crate::format::stored::{FrameStream, runs, stored_len, stored_position};
 use crate::plan::ContentSource;

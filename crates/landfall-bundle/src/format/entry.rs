@@ -1,9 +1,8 @@
 //! An entry of the tar, as the contents index lists it, and the content of each of its frames.
 
-use super::frame::MAX_FRAME;
-use super::hash::FrameHash;
+use super::frame::{self, FrameHash, MAX_FRAME};
+use super::header;
 use super::stored::{CHUNK, ContentForm, stored_len};
-use super::{frame, header};
 use landfall_model::{Digest, MediaType};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;

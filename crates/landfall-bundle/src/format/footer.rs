@@ -1,7 +1,7 @@
 //! The footer: the last bytes of a bundle, which have a fixed length and locate the contents index
 //! and the signatures.
 
-use super::hash::FrameHash;
+use super::frame::FrameHash;
 use super::header;
 use super::stored::stored_len;
 use landfall_model::Digest;

@@ -2,14 +2,15 @@
 //! single-segment, window 1 MiB, content size in four bytes. An XXH64 checksum is at the end.
 
 use super::contents::{FrameBuilder, compressed};
-use super::hash::FrameHash;
 use super::header;
 use super::names::FRAMES;
 use super::stored::{CHUNK, ContentForm, head, stored_len};
-use landfall_model::locked;
+use landfall_model::{hex, locked, serde_as_text, unhex};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use std::io;
 use std::ops::Range;
+use std::str::FromStr;
 use std::sync::Mutex;
 use zstd::bulk::Decompressor;
 use zstd::zstd_safe::find_frame_compressed_size;
@@ -79,6 +80,51 @@ impl FrameBuffers {
         }
     }
 }
+
+// The SHA-256 of a frame, and its record.
+
+/// The SHA-256 of a frame or another part of a bundle, serialized as 64 hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, derive_more::Display, derive_more::Debug)]
+#[display("{}", hex(_0))]
+#[debug("{self}")]
+pub struct FrameHash(pub(super) [u8; 32]);
+
+/// A zstd frame: its length in the file, and the SHA-256 of its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FrameRecord(pub u32, pub FrameHash);
+
+impl FrameHash {
+    /// Computes the SHA-256 of `bytes`.
+    pub fn of(bytes: &[u8]) -> FrameHash {
+        FrameHash(Sha256::digest(bytes).into())
+    }
+}
+
+impl From<Sha256> for FrameHash {
+    /// The SHA-256 of everything that the hasher received.
+    fn from(hasher: Sha256) -> FrameHash {
+        FrameHash(hasher.finalize().into())
+    }
+}
+
+impl FrameRecord {
+    /// The record of the frame with these bytes.
+    pub(crate) fn of(bytes: &[u8]) -> FrameRecord {
+        FrameRecord(bytes.len() as u32, FrameHash::of(bytes))
+    }
+}
+
+impl FromStr for FrameHash {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<FrameHash, Self::Err> {
+        unhex(text)
+            .map(FrameHash)
+            .ok_or("a hash has 64 lower-case hex digits")
+    }
+}
+
+serde_as_text!(FrameHash);
 
 // The frame table: a row with offset and hash for each frame. It is separate from the contents
 // index, so that little must be read to open a large bundle: rows are read together with their
@@ -190,6 +236,7 @@ mod tests {
     use super::super::stored::{BLOCK, stored_len};
     use super::*;
     use crate::testkit::sample::noise;
+    use landfall_model::Digest;
 
     #[test]
     fn frames_of_both_forms_are_ordinary_zstd_and_decode_to_their_content() {
@@ -240,6 +287,16 @@ mod tests {
         let mut frame = compressed(3, &vec![0; CHUNK]).unwrap();
         frame[6..10].copy_from_slice(&100u32.to_le_bytes());
         assert!(decode(ContentForm::Compressed, &frame, 100).is_err());
+    }
+
+    #[test]
+    fn hashes_are_parsed_as_they_are_printed() {
+        let hash = FrameHash::of(b"abc");
+        assert_eq!(hash.to_string(), Digest::sha256(b"abc").hex());
+        assert_eq!(hash.to_string().parse(), Ok(hash));
+        for bad in ["", "00", &"A".repeat(64), &"0".repeat(65), &"é".repeat(32)] {
+            assert!(bad.parse::<FrameHash>().is_err(), "{bad}");
+        }
     }
 
     #[test]

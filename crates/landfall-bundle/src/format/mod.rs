@@ -2,7 +2,7 @@
 //! describes it byte by byte.
 //!
 //! From the inside out: [`stored`] (raw blocks, from content or from a stream), [`frame`] (zstd
-//! frames, and the table with the [`hash`] of each), [`header`] (tar headers), [`entry`] (one entry
+//! frames, and the table with the hash of each), [`header`] (tar headers), [`entry`] (one entry
 //! of the tar), [`contents`] (the contents index, how a frame is built, and its [`check`]),
 //! [`blob_recipe`] (recipes in place of blobs), [`footer`] (the bytes after the tar: signatures and
 //! footer), [`names`] (of the files of a bundle and its bases), and [`damage`] (as checks find it).
@@ -14,7 +14,6 @@ pub(crate) mod damage;
 pub(crate) mod entry;
 pub(crate) mod footer;
 pub(crate) mod frame;
-pub(crate) mod hash;
 pub mod header;
 pub(crate) mod names;
 pub(crate) mod stored;

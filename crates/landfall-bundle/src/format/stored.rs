@@ -2,7 +2,7 @@
 //! from its offset in the content, so content is written and read in place, without encoding or
 //! decoding.
 
-use super::hash::{FrameHash, FrameRecord};
+use super::frame::{FrameHash, FrameRecord};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::io::{self, Read};

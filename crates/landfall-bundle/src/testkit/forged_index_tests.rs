@@ -3,7 +3,7 @@
 use super::sample::{Rows, packed};
 use crate::format::contents::ContentsIndex;
 use crate::format::entry::TarEntry;
-use crate::format::hash::FrameHash;
+use crate::format::frame::FrameHash;
 use std::fs;
 
 #[test]

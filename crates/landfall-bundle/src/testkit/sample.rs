@@ -3,8 +3,7 @@
 
 use crate::format::contents::ContentsIndex;
 use crate::format::footer::{self, Footer};
-use crate::format::frame::{self, FrameTable, ROW};
-use crate::format::hash::FrameHash;
+use crate::format::frame::{self, FrameHash, FrameTable, ROW};
 use crate::format::header;
 use crate::format::names::CONTENTS;
 #[cfg(test)]

@@ -2,8 +2,7 @@
 
 use super::sample::{Memory, blob, packed, sample, today, write};
 use crate::format::entry::TarEntry;
-use crate::format::frame;
-use crate::format::hash::FrameHash;
+use crate::format::frame::{self, FrameHash};
 use crate::format::names::ItemName;
 use crate::format::stored::ContentForm;
 use crate::plan::ContentSource;

@@ -5,7 +5,7 @@ use super::publish::remove_file;
 use super::{publish, sign_index};
 use crate::error::BundleError;
 use crate::format::footer::{self, Footer};
-use crate::format::hash::FrameHash;
+use crate::format::frame::FrameHash;
 use crate::format::names::{
     NAMESPACE, SUMS_NAMESPACE, base_of, checksums_path, signature_path, suffixed,
 };

@@ -10,8 +10,9 @@ use crate::format::contents::{
 };
 use crate::format::entry::TarEntry;
 use crate::format::footer::{self, Footer};
-use crate::format::frame::{self, FrameBuffers, FrameTable, ROW, encode, stored};
-use crate::format::hash::{FrameHash, FrameRecord};
+use crate::format::frame::{
+    self, FrameBuffers, FrameHash, FrameRecord, FrameTable, ROW, encode, stored,
+};
 use crate::format::header;
 use crate::format::names::{CONTENTS, DELTA, FRONT_LEN, LOCK, RECIPE};
 use crate::format::stored::{CHUNK, ContentForm};
