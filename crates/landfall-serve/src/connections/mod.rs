@@ -370,9 +370,7 @@ pub(crate) struct RequestLimiter {
 }
 
 /// The permits of a request. The request holds them until its response has ended.
-pub(crate) struct RequestPermit {
-    _permit: OwnedSemaphorePermit,
-}
+pub(crate) type RequestPermit = OwnedSemaphorePermit;
 
 impl RequestLimiter {
     /// Allows at most `max` permits at the same time.
@@ -407,9 +405,7 @@ impl RequestLimiter {
             tokio::select! {
                 // a permit that is free is taken even if the deadline has passed
                 biased;
-                permit = &mut permit => {
-                    return permit.ok().map(|permit| RequestPermit { _permit: permit });
-                }
+                permit = &mut permit => return permit.ok(),
                 () = sleep(CHECK_INTERVAL) => connections.close_longest_stalled(),
             }
             if Instant::now() >= deadline {
