@@ -43,10 +43,7 @@ pub(super) struct RequestTarget<'a> {
 impl<'a> RequestTarget<'a> {
     /// `host` is that of a URL: in lower case, an IPv6 address in brackets.
     pub(super) fn new(host: &'a str, port: u16) -> RequestTarget<'a> {
-        let host = host
-            .strip_prefix('[')
-            .and_then(|host| host.strip_suffix(']'))
-            .unwrap_or(host);
+        let host = without_brackets(host);
         // an IPv4 address in IPv6 form is compared as IPv4, as in Go
         let address = host
             .parse::<IpAddr>()

@@ -4,7 +4,9 @@ use super::{LinkedDocument, ReferrerKind};
 use landfall_content::LockEntry;
 use landfall_item::PackageDescription;
 use landfall_model::report::EntryKind;
-use landfall_model::{Algorithm, Digest, ImageRef, local_path, without_scheme};
+use landfall_model::{
+    Algorithm, Digest, ImageRef, local_path, split_port, without_brackets, without_scheme,
+};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -298,14 +300,8 @@ fn namespace(vendor: Option<&str>, repository: &str) -> String {
     }
     let rest = without_scheme(repository);
     let authority = rest.split('/').next().unwrap_or(rest);
-    let host = match authority
-        .strip_prefix('[')
-        .and_then(|ipv6| ipv6.split_once(']'))
-    {
-        Some((address, _)) => address,
-        None => authority.split(':').next().unwrap_or(authority),
-    };
-    host.to_ascii_lowercase()
+    let (host, _) = split_port(authority);
+    without_brackets(host).to_ascii_lowercase()
 }
 
 #[cfg(test)]
