@@ -12,7 +12,8 @@ use std::time::{Duration, SystemTime};
 use url::Url;
 
 /// The purpose of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, derive_more::Display)]
+#[display(rename_all = "kebab-case")]
 pub enum RequestPurpose {
     /// A request of the distribution API.
     Registry,
@@ -24,18 +25,6 @@ pub enum RequestPurpose {
     Redirect,
     /// A request to an object store.
     ObjectStore,
-}
-
-impl RequestPurpose {
-    fn as_str(self) -> &'static str {
-        match self {
-            RequestPurpose::Registry => "registry",
-            RequestPurpose::File => "file",
-            RequestPurpose::Token => "token",
-            RequestPurpose::Redirect => "redirect",
-            RequestPurpose::ObjectStore => "object-store",
-        }
-    }
 }
 
 /// The key of a line of the ledger: contacts that differ in any field have separate lines.
@@ -148,7 +137,7 @@ impl Ledger {
                 why: line
                     .purposes
                     .iter()
-                    .map(|purpose| purpose.as_str())
+                    .map(ToString::to_string)
                     .collect::<Vec<_>>()
                     .join(","),
                 named_by: line.named_by.iter().cloned().collect(),

@@ -38,8 +38,9 @@ impl Exit {
 }
 
 /// The outcome of a run, as in `status` of the JSON document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Display)]
 #[serde(rename_all = "lowercase")]
+#[display(rename_all = "lowercase")]
 pub enum RunStatus {
     /// Every item succeeded (exit 0).
     Done,
@@ -49,18 +50,6 @@ pub enum RunStatus {
     Failed,
     /// A check failed (exit 4), or nothing was written because something is missing (exit 3).
     Refused,
-}
-
-impl RunStatus {
-    /// The value in the JSON document.
-    pub fn word(self) -> &'static str {
-        match self {
-            RunStatus::Done => "done",
-            RunStatus::Partial => "partial",
-            RunStatus::Failed => "failed",
-            RunStatus::Refused => "refused",
-        }
-    }
 }
 
 /// The side of a transfer on which an error occurred.

@@ -107,7 +107,7 @@ impl<'a> FinishedRun<'a> {
         format!(
             "**landfall {}: {}**\n\n{}",
             self.command,
-            self.status.word(),
+            self.status,
             markdown_block(message.as_deref().unwrap_or(&self.text))
         )
     }

@@ -29,7 +29,7 @@ const MIN_SEARCHED_ROWS: usize = 20;
 #[template(path = "page.html")]
 struct PageTemplate<'p> {
     heading: String,
-    status: &'static str,
+    status: RunStatus,
     version: &'static str,
     /// The numbers at the top of the page, with their labels.
     key_figures: Vec<(String, String)>,
@@ -58,7 +58,7 @@ pub fn render(page: &ReportPage) -> String {
             Some(name) => format!("Bundle {name}"),
             None => format!("landfall {}", page.command),
         },
-        status: page.status.word(),
+        status: page.status,
         version: env!("CARGO_PKG_VERSION"),
         key_figures: key_figures(page, &usage),
         error: page.error.as_ref(),
