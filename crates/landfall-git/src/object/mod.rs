@@ -71,17 +71,17 @@ impl fmt::Display for ObjectId {
 
 // The types of objects.
 
-/// The type of a git object.
+/// The type of a git object, with its number in the header of a pack entry (gitformat-pack).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GitObjectKind {
     /// A commit.
-    Commit,
+    Commit = 1,
     /// A folder.
-    Tree,
+    Tree = 2,
     /// The content of a file.
-    Blob,
+    Blob = 3,
     /// An annotated tag.
-    Tag,
+    Tag = 4,
 }
 
 impl GitObjectKind {
@@ -92,16 +92,6 @@ impl GitObjectKind {
             GitObjectKind::Tree => "tree",
             GitObjectKind::Blob => "blob",
             GitObjectKind::Tag => "tag",
-        }
-    }
-
-    /// The number in the header of a pack entry (gitformat-pack).
-    pub(crate) fn number(self) -> u8 {
-        match self {
-            GitObjectKind::Commit => 1,
-            GitObjectKind::Tree => 2,
-            GitObjectKind::Blob => 3,
-            GitObjectKind::Tag => 4,
         }
     }
 

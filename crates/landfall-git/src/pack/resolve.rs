@@ -220,7 +220,7 @@ impl EntryHeader {
     /// Appends the header to `out`.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let number = match self.form {
-            EntryForm::Whole(kind) => kind.number(),
+            EntryForm::Whole(kind) => kind as u8,
             EntryForm::DeltaToOffset(_) => DELTA_TO_OFFSET,
             EntryForm::DeltaToId(_) => DELTA_TO_ID,
         };
