@@ -49,7 +49,7 @@ pub use crate::pack::{
 };
 pub use crate::wire::{
     Advertisement, AdvertisementStream, FetchRequest, OfferedRef, OfferedRepository, PackStream,
-    Packet, Packets, ReceiveAdvertisement, RefListStream, RefUpdate, RefsRequest, UploadPackReader,
+    Packet, ReceiveAdvertisement, RefListStream, RefUpdate, RefsRequest, UploadPackReader,
     UploadPackRequest, advertise_version_0, advertise_version_2, check_report, error_answer,
     is_whole_advertisement, list_refs_answer, ls_refs_request, push_data, push_delimiter,
     push_flush, push_text,

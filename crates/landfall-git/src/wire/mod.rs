@@ -45,7 +45,7 @@ impl<'a> Packet<'a> {
     /// Takes a packet from the front of `bytes`. `None` if it is not complete.
     ///
     /// # Errors
-    /// If the bytes are not a packet.
+    /// If the bytes are not a packet, or the packet reports an error of the server.
     pub fn take(bytes: &mut &'a [u8]) -> Result<Option<Packet<'a>>, GitError> {
         let Some((head, rest)) = bytes.split_first_chunk::<HEAD>() else {
             return Ok(None);
@@ -67,7 +67,10 @@ impl<'a> Packet<'a> {
                     return Ok(None);
                 };
                 *bytes = rest;
-                return Ok(Some(Packet::Data(data)));
+                return match data.strip_prefix(b"ERR ") {
+                    Some(words) => Err(remote_error(words)),
+                    None => Ok(Some(Packet::Data(data))),
+                };
             }
         };
         *bytes = rest;
@@ -87,11 +90,11 @@ impl<'a> Packet<'a> {
 }
 
 /// The packets of a whole message.
-pub struct Packets<'a>(&'a [u8]);
+pub(super) struct Packets<'a>(&'a [u8]);
 
 impl<'a> Packets<'a> {
     /// The packets in `message`.
-    pub fn new(message: &'a [u8]) -> Packets<'a> {
+    pub(super) fn new(message: &'a [u8]) -> Packets<'a> {
         Packets(message)
     }
 }
@@ -105,10 +108,6 @@ impl<'a> Iterator for Packets<'a> {
         }
         let packet = Packet::take(&mut self.0).and_then(|packet| {
             packet.ok_or_else(|| GitError::Protocol("a packet is cut off".into()))
-        });
-        let packet = packet.and_then(|packet| match packet {
-            Packet::Data(data) if data.starts_with(b"ERR ") => Err(remote_error(&data[4..])),
-            packet => Ok(packet),
         });
         if packet.is_err() {
             self.0 = &[];
@@ -134,12 +133,7 @@ impl PacketBuffer {
         self.rest.extend_from_slice(bytes);
         let mut open = &self.rest[..];
         while let Some(packet) = Packet::take(&mut open)? {
-            match packet {
-                Packet::Data(data) if data.starts_with(b"ERR ") => {
-                    return Err(remote_error(&data[4..]));
-                }
-                packet => each(packet)?,
-            }
+            each(packet)?;
         }
         let length = self.rest.len() - open.len();
         self.rest.drain(..length);
