@@ -41,8 +41,7 @@ pub use crate::history::{
 };
 pub use crate::local::LocalRepository;
 pub use crate::object::{
-    CommitLinks, EntryMode, GitObjectKind, LfsConfig, LfsPointer, ObjectId, SignedObject,
-    TagTarget, TreeEntries, TreeEntry, is_ref_name, tag_name,
+    GitObjectKind, LfsConfig, LfsPointer, ObjectId, SignedObject, is_ref_name, tag_name,
 };
 pub use crate::pack::{
     GitContentCache, ObjectDatabase, ObjectIndex, PackBytes, PackSending, send_pack, write_pack,

@@ -88,9 +88,7 @@ pub use crate::no_proxy::{bypasses_proxy, ineffective_entry};
 pub use crate::path_inspection::{ConnectOutcome, ConnectRoute, PathInspection};
 pub use crate::private_targets::PrivateTargets;
 pub use crate::proxy::{ProxyAccount, ProxyRules};
-pub use crate::rate_limit::{
-    ServerWords, api_errors, describe, is_html, is_html_type, page_error, page_title,
-};
+pub use crate::rate_limit::{ServerWords, api_errors, describe, is_html, page_error};
 pub use crate::registry_scheme::OnceMap;
 pub use crate::retry::{Attempts, BodyFailure, RetryPolicy};
 pub use crate::send::SIGN_IN_HINT;

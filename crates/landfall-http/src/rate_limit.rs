@@ -390,7 +390,7 @@ pub fn page_error(url: &Url, via: Option<&str>, what: &str, body: &[u8]) -> Http
 }
 
 /// Whether the value of a `Content-Type` is HTML.
-pub fn is_html_type(content_type: &str) -> bool {
+pub(crate) fn is_html_type(content_type: &str) -> bool {
     is_type(content_type, "text/html")
 }
 
@@ -424,7 +424,7 @@ pub fn is_html(body: &[u8]) -> bool {
 }
 
 /// Returns the title of an HTML page, with single blanks between its words.
-pub fn page_title(body: &[u8]) -> Option<String> {
+pub(crate) fn page_title(body: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(body);
     // only ASCII is converted to lower case, so that offsets stay the same
     let lower = text.to_ascii_lowercase();

@@ -36,7 +36,7 @@ impl RetryPolicy {
 
     /// Changes the policy to a single attempt: nothing is retried.
     #[must_use]
-    pub fn single_attempt(self) -> RetryPolicy {
+    pub(crate) fn single_attempt(self) -> RetryPolicy {
         RetryPolicy {
             attempts: 1,
             ..self
@@ -73,7 +73,7 @@ impl Attempts {
 
     /// Counts a failed attempt and sleeps until the next one. Returns `false` at once if none is
     /// left.
-    pub async fn wait_for_next(&mut self) -> bool {
+    pub(crate) async fn wait_for_next(&mut self) -> bool {
         let Some(pause) = self.fail() else {
             return false;
         };

@@ -424,12 +424,12 @@ impl Certificate {
     }
 
     /// Whether the subject of the certificate is also its issuer.
-    pub fn is_self_issued(&self) -> bool {
+    pub(crate) fn is_self_issued(&self) -> bool {
         self.subject_der == self.issuer_der
     }
 
     /// Whether `authority` has the name of this certificate's issuer.
-    pub fn is_issued_by(&self, authority: &Certificate) -> bool {
+    pub(crate) fn is_issued_by(&self, authority: &Certificate) -> bool {
         self.issuer_der == authority.subject_der
     }
 }

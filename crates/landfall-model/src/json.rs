@@ -150,10 +150,7 @@ impl<'a> JsonText<'a> {
     }
 
     /// Like [`JsonText::members`]. Also returns which of the members are there, possibly as `null`.
-    ///
-    /// # Errors
-    /// If the text is not a JSON object.
-    pub fn members_and_presence<const N: usize>(
+    pub(crate) fn members_and_presence<const N: usize>(
         self,
         names: [&str; N],
     ) -> Result<([Option<JsonText<'a>>; N], [bool; N]), serde_json::Error> {

@@ -116,7 +116,7 @@ pub fn may_be_unknown_manifest(media_type: &str) -> bool {
 }
 
 /// Whether this is the media type of a Docker schema 1 manifest, which landfall refuses.
-pub fn is_schema1(media_type: &str) -> bool {
+pub(crate) fn is_schema1(media_type: &str) -> bool {
     media_type == DOCKER_SCHEMA1 || media_type == DOCKER_SCHEMA1_SIGNED
 }
 

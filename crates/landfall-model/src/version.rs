@@ -177,13 +177,13 @@ impl TagVersion {
     }
 
     /// The [shape](TagVersion::shape) without a build number after the core: `#.#.#` of `3.5.4-0`.
-    pub fn shape_without_build(&self) -> &str {
+    pub(crate) fn shape_without_build(&self) -> &str {
         let core = self.shape.strip_suffix("-#");
         core.filter(|core| is_numbers(core)).unwrap_or(&self.shape)
     }
 
     /// Whether the version is a pre-release.
-    pub fn is_prerelease(&self) -> bool {
+    pub(crate) fn is_prerelease(&self) -> bool {
         self.parts
             .iter()
             .any(|part| matches!(part, VersionPart::Prerelease(..)))

@@ -57,7 +57,7 @@ impl TagVersionRange {
     }
 
     /// Whether a limit of the range is a pre-release, so that the range allows pre-releases.
-    pub fn names_prerelease(&self) -> bool {
+    pub(crate) fn names_prerelease(&self) -> bool {
         let mut bounds = self.alternatives.iter().flatten();
         bounds.any(|bound| {
             let version = bound.version.as_ref();

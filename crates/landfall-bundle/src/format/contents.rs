@@ -107,7 +107,7 @@ impl ContentsIndex {
     }
 
     /// The position of the lock in `entries`.
-    pub fn lock_index(&self) -> Option<usize> {
+    pub(crate) fn lock_index(&self) -> Option<usize> {
         // the format allows several locks; this release writes and reads one
         let name = &self.locks.first()?.name;
         self.entries.iter().position(|entry| entry.name == *name)

@@ -46,7 +46,7 @@ pub struct EntryFrame {
 
 impl TarEntry {
     /// The number of bytes that the frame at `index` decodes to.
-    pub fn content_len(&self, index: usize) -> usize {
+    pub(crate) fn content_len(&self, index: usize) -> usize {
         let chunks = self.size.div_ceil(CHUNK as u64);
         match index as u64 {
             0 => header::encoded_len(&self.name),
@@ -58,7 +58,7 @@ impl TarEntry {
     }
 
     /// The form of the frame at `index`: header and padding are always stored.
-    pub fn form_of(&self, index: usize) -> ContentForm {
+    pub(crate) fn form_of(&self, index: usize) -> ContentForm {
         if self.is_content(index) {
             self.form
         } else {
@@ -72,7 +72,7 @@ impl TarEntry {
     }
 
     /// The number of frames of an entry with this size.
-    pub fn frame_count(size: u64) -> u64 {
+    pub(crate) fn frame_count(size: u64) -> u64 {
         1 + size.div_ceil(CHUNK as u64) + u64::from(header::padding(size) > 0)
     }
 

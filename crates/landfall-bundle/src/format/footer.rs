@@ -93,7 +93,7 @@ impl Footer {
 
     /// The offset of the end of the tar: after the contents index, its padding, and two blocks of
     /// zeros. The signatures follow.
-    pub fn tar_end(&self) -> Option<u64> {
+    pub(crate) fn tar_end(&self) -> Option<u64> {
         let after =
             stored_len(header::padding(self.size) as u64) + stored_len(header::END.len() as u64);
         // a hostile footer may have any numbers
@@ -101,7 +101,7 @@ impl Footer {
     }
 
     /// The length of the whole bundle in bytes.
-    pub fn bundle_len(&self) -> Option<u64> {
+    pub(crate) fn bundle_len(&self) -> Option<u64> {
         self.tar_end()?
             .checked_add(self.signed)?
             .checked_add(LEN as u64)

@@ -215,7 +215,7 @@ impl FrameTable {
     }
 
     /// The frames of the table's entry that contain these rows.
-    pub fn frames_with_rows(&self, rows: Range<u64>) -> impl Iterator<Item = TableFrame> {
+    pub(crate) fn frames_with_rows(&self, rows: Range<u64>) -> impl Iterator<Item = TableFrame> {
         // a row may be split between two pieces; the frame before the pieces has the tar header
         let piece = |byte: u64| 1 + (byte / CHUNK as u64) as usize;
         let first = piece(rows.start * ROW as u64);

@@ -28,7 +28,7 @@ pub fn encode(name: &str, size: u64) -> Vec<u8> {
 }
 
 /// Length of [`encode`]'s result for `name`.
-pub fn encoded_len(name: &str) -> usize {
+pub(crate) fn encoded_len(name: &str) -> usize {
     if name.len() > 100 {
         2 * BLOCK + pax_path(name).len().next_multiple_of(BLOCK)
     } else {
@@ -59,7 +59,7 @@ fn pax_path(name: &str) -> String {
 }
 
 /// The length of the stored frames around the content of an entry: its header and its padding.
-pub fn frames_around(name: &str, size: u64) -> u64 {
+pub(crate) fn frames_around(name: &str, size: u64) -> u64 {
     stored_len(encoded_len(name) as u64) + stored_len(padding(size) as u64)
 }
 

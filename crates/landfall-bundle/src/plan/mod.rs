@@ -352,7 +352,7 @@ impl PackPlan {
     }
 
     /// The bytes that the stored entries occupy in the file, without tar headers and padding.
-    pub fn stored_bytes(&self) -> u64 {
+    pub(crate) fn stored_bytes(&self) -> u64 {
         let stored = self
             .entries
             .iter()

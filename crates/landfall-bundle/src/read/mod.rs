@@ -453,7 +453,7 @@ impl OpenBundle {
     }
 
     /// The entry of a blob.
-    pub fn blob_entry(&self, digest: &Digest) -> Option<&TarEntry> {
+    pub(crate) fn blob_entry(&self, digest: &Digest) -> Option<&TarEntry> {
         let entry_index = self.entry_index(digest)?;
         Some(self.entry(entry_index))
     }

@@ -151,7 +151,7 @@ impl VolumeReader {
     }
 
     /// Inserts a gap of `length` bytes before the file at `index`, for the missing volume `path`.
-    pub fn with_gap(mut self, index: usize, length: u64, path: PathBuf) -> VolumeReader {
+    pub(crate) fn with_gap(mut self, index: usize, length: u64, path: PathBuf) -> VolumeReader {
         let start = self.start(index);
         // the open files are listed by the index of their part, and the parts after the gap get new
         // indexes
@@ -223,7 +223,7 @@ impl VolumeReader {
     }
 
     /// The number of the volume with the byte at offset `at`; `None` if the bundle is one file.
-    pub fn volume_number(&self, at: u64) -> Option<usize> {
+    pub(crate) fn volume_number(&self, at: u64) -> Option<usize> {
         self.are_volumes.then(|| self.part_at(at) + 1)
     }
 

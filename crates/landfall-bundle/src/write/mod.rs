@@ -57,7 +57,7 @@ pub struct PackedBundle {
 
 impl PackedBundle {
     /// A bundle in one file, with no other files.
-    pub fn one_file(digest: &Digest, bytes: u64, out: &Path) -> PackedBundle {
+    pub(crate) fn one_file(digest: &Digest, bytes: u64, out: &Path) -> PackedBundle {
         PackedBundle {
             digest: digest.clone(),
             bytes,

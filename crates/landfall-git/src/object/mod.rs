@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 pub use self::config_file::{LfsConfig, LfsPointer};
 pub(crate) use self::config_file::{parse_config, parse_gitmodules};
-pub use self::tree::{EntryMode, TreeEntries, TreeEntry};
+pub(crate) use self::tree::{EntryMode, TreeEntries, TreeEntry};
 
 // The ids, types and names of objects: an id is the SHA-1 of an object's header and content.
 
@@ -36,7 +36,7 @@ impl ObjectId {
     }
 
     /// The id in the first 20 bytes of `bytes`; `None` if there are fewer.
-    pub fn from_prefix(bytes: &[u8]) -> Option<ObjectId> {
+    pub(crate) fn from_prefix(bytes: &[u8]) -> Option<ObjectId> {
         Some(ObjectId(*bytes.first_chunk()?))
     }
 
@@ -135,7 +135,7 @@ pub fn is_ref_name(name: &str) -> bool {
 
 /// The objects that a commit names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommitLinks {
+pub(crate) struct CommitLinks {
     /// The folder that the commit records.
     pub tree: ObjectId,
     /// The parents, in the order in which the commit lists them.
@@ -144,7 +144,7 @@ pub struct CommitLinks {
 
 impl CommitLinks {
     /// Reads the first lines of a commit. `None` if they are not those of a commit.
-    pub fn parse(content: &[u8]) -> Option<CommitLinks> {
+    pub(crate) fn parse(content: &[u8]) -> Option<CommitLinks> {
         let (tree, mut rest) = id_line(content, b"tree ")?;
         let mut parents = Vec::new();
         while let Some((parent, after)) = id_line(rest, b"parent ") {
@@ -158,7 +158,7 @@ impl CommitLinks {
 
 /// The object that an annotated tag names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TagTarget {
+pub(crate) struct TagTarget {
     /// The object.
     pub id: ObjectId,
     /// The type of the object, as the tag says.
@@ -167,7 +167,7 @@ pub struct TagTarget {
 
 impl TagTarget {
     /// Reads the first lines of an annotated tag. `None` if they are not those of a tag.
-    pub fn parse(content: &[u8]) -> Option<TagTarget> {
+    pub(crate) fn parse(content: &[u8]) -> Option<TagTarget> {
         let (id, rest) = id_line(content, b"object ")?;
         let rest = rest.strip_prefix(b"type ")?;
         let end = rest.iter().position(|byte| *byte == b'\n')?;

@@ -4,7 +4,7 @@ use super::ObjectId;
 
 /// The kind of an entry of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EntryMode {
+pub(crate) enum EntryMode {
     /// A file or a symbolic link, whose content is a blob.
     File,
     /// A folder.
@@ -15,7 +15,7 @@ pub enum EntryMode {
 
 /// An entry of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TreeEntry<'a> {
+pub(crate) struct TreeEntry<'a> {
     /// The kind of the entry.
     pub mode: EntryMode,
     /// The name of the file or folder.
@@ -25,7 +25,7 @@ pub struct TreeEntry<'a> {
 }
 
 /// The entries of a tree, in its order. The iterator ends after the first error.
-pub struct TreeEntries<'a> {
+pub(crate) struct TreeEntries<'a> {
     rest: &'a [u8],
     before: Option<TreeEntry<'a>>,
     /// The names of earlier entries that may be prefixes of later names, the shortest first. They
@@ -35,7 +35,7 @@ pub struct TreeEntries<'a> {
 
 impl<'a> TreeEntries<'a> {
     /// The entries in the content of a tree.
-    pub fn new(content: &'a [u8]) -> TreeEntries<'a> {
+    pub(crate) fn new(content: &'a [u8]) -> TreeEntries<'a> {
         TreeEntries {
             rest: content,
             before: None,

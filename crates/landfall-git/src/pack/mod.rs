@@ -93,7 +93,7 @@ impl ObjectDatabase {
     }
 
     /// Whether the history ends at a commit although it has parents.
-    pub fn is_shallow(&self, commit: ObjectIndex) -> bool {
+    pub(crate) fn is_shallow(&self, commit: ObjectIndex) -> bool {
         self.shallow.contains(&self.id(commit))
     }
 
@@ -248,10 +248,7 @@ impl ObjectDatabase {
 
     /// The objects that a commit names. The parents of a commit at which the history ends are left
     /// out.
-    ///
-    /// # Errors
-    /// If the object is not a commit, or cannot be read.
-    pub fn commit(&self, object: ObjectIndex) -> Result<CommitLinks, GitError> {
+    pub(crate) fn commit(&self, object: ObjectIndex) -> Result<CommitLinks, GitError> {
         self.expect(object, GitObjectKind::Commit)?;
         let mut links = CommitLinks::parse(&self.content(object)?)
             .ok_or_else(|| self.invalid(object, "its first lines are not those of a commit"))?;
@@ -262,10 +259,7 @@ impl ObjectDatabase {
     }
 
     /// The object that an annotated tag names.
-    ///
-    /// # Errors
-    /// If the object is not a tag, or cannot be read.
-    pub fn tag_target(&self, object: ObjectIndex) -> Result<TagTarget, GitError> {
+    pub(crate) fn tag_target(&self, object: ObjectIndex) -> Result<TagTarget, GitError> {
         self.expect(object, GitObjectKind::Tag)?;
         TagTarget::parse(&self.content(object)?)
             .ok_or_else(|| self.invalid(object, "its first lines are not those of a tag"))

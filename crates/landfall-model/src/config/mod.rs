@@ -152,7 +152,7 @@ impl Site {
     }
 
     /// Returns the rules of the site for destinations.
-    pub fn destination_rules(&self) -> DestinationRules {
+    pub(crate) fn destination_rules(&self) -> DestinationRules {
         let consumers = self.consumers.clone();
         let Some(registry) = &self.registry else {
             return DestinationRules {
