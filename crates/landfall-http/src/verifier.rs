@@ -4,6 +4,7 @@
 
 use crate::clients::read_certificates;
 use jiff::Timestamp;
+use landfall_model::extend_distinct;
 use landfall_model::report::one_line;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
@@ -350,11 +351,8 @@ fn system_certificates() -> Vec<CertificateDer<'static>> {
     let mut found = rustls_native_certs::load_native_certs().certs;
     // read here too: the crate skips certificates after a byte order mark or without a line break
     if let Some(file) = std::env::var_os("SSL_CERT_FILE") {
-        for certificate in read_certificates(Path::new(&file)).unwrap_or_default() {
-            if !found.contains(&certificate) {
-                found.push(certificate);
-            }
-        }
+        let named = read_certificates(Path::new(&file)).unwrap_or_default();
+        extend_distinct(&mut found, named);
     }
     found
 }

@@ -3,7 +3,7 @@
 use super::consumer::{Consumer, SitePaths};
 use super::name_pattern::{normal_name, normal_prefixes};
 use super::redaction::{redact_urls, redact_userinfo};
-use super::{Failure, ImageRef, is_repository, split_port};
+use super::{Failure, ImageRef, extend_distinct, is_repository, split_port};
 use std::fmt;
 use std::str::FromStr;
 use url::Url;
@@ -136,11 +136,7 @@ impl DestinationMap {
     pub fn destinations(&self, name: &ImageRef) -> Vec<Destination> {
         let mut paths = self.site_paths(name);
         for consumer in &self.rules.consumers {
-            for path in self.consumer_paths(*consumer, name) {
-                if !paths.contains(&path) {
-                    paths.push(path);
-                }
-            }
+            extend_distinct(&mut paths, self.consumer_paths(*consumer, name));
         }
         paths
             .iter()

@@ -9,8 +9,9 @@
 //! - [`config`] is the site document.
 //! - [`sign`] makes and verifies SSH and OpenPGP signatures, and verifies minisign signatures.
 //! - Small tools that all crates use: [`HashedStream`] and [`digest_of`] hash streams,
-//!   [`Wildcards`] match patterns, [`locked`] and [`unpoisoned`] take locks, [`split_port`],
-//!   [`is_dns_name`] and [`is_path_below`] test names, and [`redact_urls`] masks secrets in texts.
+//!   [`Wildcards`] match patterns, [`locked`] and [`unpoisoned`] take locks, [`extend_distinct`]
+//!   keeps a list free of repeats, [`split_port`], [`is_dns_name`] and [`is_path_below`] test names,
+//!   and [`redact_urls`] masks secrets in texts.
 //!
 //! The crate imports no other crate of landfall. Begin with `digest.rs`, `limits.rs` and
 //! `document/yaml.rs`.
@@ -44,7 +45,7 @@ pub mod report;
 mod shard;
 pub mod sign;
 mod size;
-mod sync;
+mod std_tools;
 mod update_policy;
 mod version;
 mod version_range;
@@ -92,7 +93,7 @@ pub use crate::referrer::{
 };
 pub use crate::shard::{Shard, assign_shards, transfer_cost};
 pub use crate::size::{human_size, now, parse_size, sum_sizes, today};
-pub use crate::sync::{locked, unpoisoned};
+pub use crate::std_tools::{extend_distinct, locked, unpoisoned};
 pub use crate::update_policy::{MinimumAge, PackageVersion, UpdatePolicy};
 pub use crate::version::TagVersion;
 pub use crate::version_selection::VersionSelection;

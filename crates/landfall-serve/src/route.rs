@@ -6,7 +6,9 @@ use http::header::{AsHeaderName, HOST};
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, Request, Uri};
-use landfall_model::{Digest, is_repository, is_tag, split_port, without_brackets};
+use landfall_model::{
+    Digest, extend_distinct, is_repository, is_tag, split_port, without_brackets,
+};
 use percent_encoding::percent_decode_str;
 use std::net::IpAddr;
 
@@ -220,11 +222,7 @@ impl RequestHosts {
         }
         let mut hosts = Vec::new();
         for candidate in &candidates {
-            for spelling in spellings(candidate, ports) {
-                if !hosts.contains(&spelling) {
-                    hosts.push(spelling);
-                }
-            }
+            extend_distinct(&mut hosts, spellings(candidate, ports));
         }
         RequestHosts(hosts)
     }

@@ -14,7 +14,7 @@ use landfall_model::document::{
     KeylessSigner, KeylessSigners, SignatureRule, read_input, read_text_input,
 };
 use landfall_model::sign::{FileKey, GitSigners, OpenPgpKeys, SignatureTime};
-use landfall_model::{Digest, Failure, ImageRef, NamePattern, TextPattern};
+use landfall_model::{Digest, Failure, ImageRef, NamePattern, TextPattern, extend_distinct};
 use std::path::Path;
 
 /// The rules that say whose signatures each item needs. The rules of each document are a list, and
@@ -67,11 +67,7 @@ impl SignaturePolicy {
 
     /// Adds the rules of other documents. An item must meet those of each document.
     pub fn append(&mut self, other: SignaturePolicy) {
-        for list in other.lists {
-            if !self.lists.contains(&list) {
-                self.lists.push(list);
-            }
-        }
+        extend_distinct(&mut self.lists, other.lists);
     }
 
     /// Whether there are no rules.
@@ -163,15 +159,9 @@ impl SignaturePolicy {
     /// Returns the URL endings of the signature files that are published next to a file, in groups
     /// by preference: the first group that has an existing file is used.
     pub fn signature_endings(&self, file: impl Into<RuleSubject>) -> Vec<Vec<&'static str>> {
-        let mut groups: Vec<Vec<&'static str>> = Vec::new();
-        for group in self
-            .requirements(file)
-            .into_iter()
-            .flat_map(SignatureRequirement::signature_endings)
-        {
-            if !groups.contains(&group) {
-                groups.push(group);
-            }
+        let mut groups = Vec::new();
+        for requirement in self.requirements(file) {
+            extend_distinct(&mut groups, requirement.signature_endings());
         }
         groups
     }
@@ -183,15 +173,9 @@ impl SignaturePolicy {
         file: impl Into<RuleSubject>,
         signatures: &[FileSignatures<'_>],
     ) -> Vec<LogQuery> {
-        let requirements = self.requirements(file);
-        let mut queries: Vec<LogQuery> = Vec::new();
-        for query in requirements
-            .iter()
-            .flat_map(|requirement| requirement.log_queries(signatures))
-        {
-            if !queries.contains(&query) {
-                queries.push(query);
-            }
+        let mut queries = Vec::new();
+        for requirement in self.requirements(file) {
+            extend_distinct(&mut queries, requirement.log_queries(signatures));
         }
         queries
     }

@@ -1,0 +1,24 @@
+//! Tools for types of the standard library: locks whose values are consistent even after a panic,
+//! because each change is one step, and short lists without repeats.
+
+use std::sync::{LockResult, Mutex, MutexGuard, PoisonError};
+
+/// Locks `mutex`, even if another holder panicked.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    unpoisoned(mutex.lock())
+}
+
+/// Returns the value or guard of any lock, even if a holder panicked.
+pub fn unpoisoned<T>(result: LockResult<T>) -> T {
+    result.unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Appends those of `items` that `list` lacks, each once and in their order. Each item is compared
+/// with the whole list.
+pub fn extend_distinct<T: PartialEq>(list: &mut Vec<T>, items: impl IntoIterator<Item = T>) {
+    for item in items {
+        if !list.contains(&item) {
+            list.push(item);
+        }
+    }
+}
