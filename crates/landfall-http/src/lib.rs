@@ -11,8 +11,8 @@
 //!
 //! `Transport` sends HTTP/1.1 only, because one HTTP/2 connection cannot fill a fast link. It
 //! follows redirects itself, so that `Authorization` never leaves its host. The module `retry`
-//! contains the policy of all retries; `explain` and `error_causes` contain the texts about failed
-//! connections. Code decides by the kind of an error; its text is for people.
+//! contains the policy of all retries; `explain` contains the texts about failed connections. Code
+//! decides by the kind of an error; its text is for people.
 //!
 //! - **A connection fails or is cut; 408, 425, 500, 502–504, 520–524**: five attempts in all, with
 //!   pauses from 0.3 s that double, with jitter.
