@@ -128,17 +128,17 @@ fn text(egress: &Egress) -> String {
     for row in &egress.hosts {
         let change = row
             .change
-            .map(|change| format!("{change:7}  "))
+            .map(|change| format!("{:7}  ", change.to_string()))
             .unwrap_or_default();
         let found = row
             .reach
-            .map(|reach| format!("{reach:7}  "))
+            .map(|reach| format!("{:7}  ", reach.to_string()))
             .unwrap_or_default();
         let mut line = format!(
             "{change}{found}{:width$}  {:5}  {:9}  {}",
             row.address(),
             one_line(&row.scheme),
-            row.known,
+            row.known.to_string(),
             one_line(&row.why.join("; "))
         );
         if !row.from.is_empty() {

@@ -7,7 +7,6 @@ use landfall_model::document::nearest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::net::SocketAddr;
 
 /// A host that the connected side must reach.
@@ -44,6 +43,8 @@ pub(crate) struct EgressHost {
 /// The evidence for a host in the list, the most certain first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(derive_more::Display)]
+#[display(rename_all = "lowercase")]
 pub(crate) enum HostEvidence {
     /// An earlier run contacted it.
     Observed,
@@ -57,6 +58,8 @@ pub(crate) enum HostEvidence {
 /// The result of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(derive_more::Display)]
+#[display(rename_all = "lowercase")]
 pub(crate) enum Reachability {
     /// It returned the requested content.
     Reached,
@@ -69,6 +72,8 @@ pub(crate) enum Reachability {
 /// The difference between a newer and an older list of hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(derive_more::Display)]
+#[display(rename_all = "lowercase")]
 pub(crate) enum HostChange {
     /// Only the newer list has the host.
     Added,
@@ -90,22 +95,6 @@ impl EgressHost {
         let change = self.change.as_ref();
         change.map(ToString::to_string).unwrap_or_default()
     }
-}
-
-// `pad` rather than `write_str`, so that the columns of the text format are aligned
-macro_rules! display_words {
-    ($($kind:ident { $($variant:ident => $word:literal),* })*) => {
-        $(impl fmt::Display for $kind {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(match self { $($kind::$variant => $word),* })
-            }
-        })*
-    };
-}
-display_words! {
-    HostEvidence { Observed => "observed", Predicted => "predicted", Declared => "declared" }
-    Reachability { Reached => "reached", Fails => "fails", Refused => "refused" }
-    HostChange { Added => "added", Removed => "removed" }
 }
 
 /// Returns the hosts that only one of the two lists has, each with its change. Hosts with the same
