@@ -1,13 +1,15 @@
 //! A bundle that has the approved lock, but frames with different content: `verify`, `push` and
 //! `export` fail, and deliver none of its content.
 
-use super::testing::run;
-use crate::cli::shared::Exit;
+use super::Cli;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use clap::Parser;
 use landfall_bundle::testkit::sample::forged_bundle;
 use landfall_model::Digest;
 use landfall_serve::ServedContent;
 use landfall_serve::testing::{get, start};
 use std::fs;
+use std::path::Path;
 
 #[test]
 fn verify_push_and_export_refuse_frames_that_differ_from_the_approved_lock() {
@@ -36,4 +38,16 @@ fn verify_push_and_export_refuse_frames_that_differ_from_the_approved_lock() {
     let exported = run(dir, "export files --bundle DIR/B -o DIR/www");
     assert!(exported.is_err() || exported.is_ok_and(|outcome| outcome.exit != Exit::Done));
     assert!(!dir.join("www/h.example/layer.tgz").exists());
+}
+
+/// Runs a command line, in which `DIR` is replaced by the folder, and returns its result.
+fn run(dir: &Path, line: &str) -> Result<VerbOutcome, CliError> {
+    let store = dir.join("store").display().to_string();
+    let words = ["landfall", "--store", &store, "--progress", "none"]
+        .map(str::to_owned)
+        .into_iter();
+    let path = |word: &str| word.replace("DIR", &dir.display().to_string());
+    let cli = Cli::try_parse_from(words.chain(line.split(' ').map(path))).unwrap();
+    let context = Context::new(cli.global).unwrap();
+    cli.verb.run(&context)
 }

@@ -5,8 +5,6 @@ mod help;
 #[cfg(test)]
 mod hostile;
 mod shared;
-#[cfg(test)]
-mod testing;
 mod verbs;
 
 use clap::error::{ContextKind, ContextValue};
