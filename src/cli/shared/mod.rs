@@ -1,7 +1,6 @@
 //! Code that several verbs share: arguments, the context that every verb starts from, reports and
 //! progress. Code for one verb belongs in the file or folder of that verb.
 
-pub(super) mod age;
 pub(super) mod bundle_flags;
 pub(super) mod bundle_report;
 pub(super) mod bundle_with_bases;

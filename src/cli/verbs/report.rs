@@ -1,11 +1,10 @@
 //! `landfall report`: writes an HTML page about a bundle.
 
-use crate::cli::shared::age::Age;
 use crate::cli::shared::bundle_flags::BundleFlags;
 use crate::cli::shared::comparison::{ComparedSide, LockComparison};
 use crate::cli::shared::image_facts::ImageSignatures;
 use crate::cli::shared::output_file::{OutputMark, ReplaceFlag, text_file, write_result};
-use crate::cli::shared::page_recorder::{PageRecorder, is_own_page};
+use crate::cli::shared::page_recorder::{Age, PageRecorder, is_own_page};
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::evidence::{LoggedCommand, names_content, verify_log};
 use clap::Args;
