@@ -91,8 +91,8 @@ pub(crate) fn dry_run(
     Ok(outcome(plan, report, &text))
 }
 
-/// Adds a bundle that was written to the report. Returns the lines about it. `keys` are the keys that
-/// signed the bundle.
+/// Adds a bundle that was written to the report. Returns the lines about it. `keys` are the keys
+/// that signed the bundle.
 pub(crate) fn report_bundle(
     report: &mut VerbReport,
     plan: &PackPlan,
