@@ -2,8 +2,6 @@
 //! has the operations that need a network. The command line is one of these programs.
 
 mod deliver;
-#[cfg(feature = "cli")]
-mod failing_items;
 mod lock;
 #[cfg(feature = "cli")]
 mod patches;
