@@ -1,7 +1,6 @@
 //! Helpers for the tests of the formats.
 
-use super::imported::{ImportSource, ImportedItems};
-use super::table::IMPORT_FORMATS;
+use super::{IMPORT_FORMATS, ImportSource, ImportedItems};
 
 /// Imports `text` in the format `name`, as the content of a file called `f`.
 pub(super) fn import(name: &str, text: &str) -> Result<ImportedItems, String> {
