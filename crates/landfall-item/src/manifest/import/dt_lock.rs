@@ -2,12 +2,9 @@
 
 use super::imported::{ImportSource, ImportedItems};
 use super::yaml::{documents, for_each_mapping, list, mapping, text};
-use landfall_model::document::Diagnostic;
+use crate::ManifestResult;
 
-pub(super) fn read(
-    source: &ImportSource,
-    imported: &mut ImportedItems,
-) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(source: &ImportSource, imported: &mut ImportedItems) -> ManifestResult<()> {
     for lock in documents(source)? {
         let is_imgpkg =
             text(&lock, "apiVersion").is_some_and(|version| version.contains("carvel.dev/"));

@@ -3,13 +3,10 @@
 
 use super::imported::{ImportPosition, ImportSource, ImportedChart, ImportedItems, at_host};
 use super::yaml::{documents, for_each_mapping, map, mapping_at, note_other_keys, text};
-use landfall_model::document::Diagnostic;
+use crate::ManifestResult;
 use serde_yaml::Mapping;
 
-pub(super) fn read(
-    source: &ImportSource,
-    imported: &mut ImportedItems,
-) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(source: &ImportSource, imported: &mut ImportedItems) -> ManifestResult<()> {
     let documents = documents(source)?;
     let is_of_hauler = |document: &Mapping| {
         text(document, "apiVersion").is_some_and(|version| version.contains("hauler.cattle.io/"))

@@ -2,16 +2,13 @@
 
 use super::imported::{ImportSource, ImportedItems};
 use super::yaml::{documents, for_each_mapping, map, note_other_keys, text};
+use crate::ManifestResult;
 use landfall_model::ImageRef;
-use landfall_model::document::Diagnostic;
 
 /// The annotation in which kbld stores the unresolved reference.
 const BEFORE: &str = "kbld.carvel.dev/id";
 
-pub(super) fn read(
-    source: &ImportSource,
-    imported: &mut ImportedItems,
-) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(source: &ImportSource, imported: &mut ImportedItems) -> ManifestResult<()> {
     for lock in documents(source)? {
         if !text(&lock, "apiVersion")
             .is_some_and(|version| version.starts_with("imgpkg.carvel.dev/"))

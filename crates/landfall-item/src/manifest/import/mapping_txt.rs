@@ -1,12 +1,9 @@
 //! `oc-mirror-mapping`: lines `SOURCE=DESTINATION`, with or without `docker://`.
 
 use super::imported::{ImportSource, ImportedItems};
-use landfall_model::document::Diagnostic;
+use crate::ManifestResult;
 
-pub(super) fn read(
-    source: &ImportSource,
-    imported: &mut ImportedItems,
-) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(source: &ImportSource, imported: &mut ImportedItems) -> ManifestResult<()> {
     let mut lines = 0;
     for (index, line) in source.text.lines().enumerate() {
         let line = line.trim();

@@ -19,7 +19,7 @@ mod tkg_bom;
 mod yaml;
 mod zarf;
 
-use landfall_model::document::Diagnostic;
+use crate::ManifestResult;
 
 pub use imported::{ImportSource, ImportedItems, manifest_of};
 
@@ -36,7 +36,7 @@ pub struct ImportFormat {
 }
 
 /// A function that reads a file.
-type FormatReader = fn(&ImportSource, &mut ImportedItems) -> Result<(), Box<Diagnostic>>;
+type FormatReader = fn(&ImportSource, &mut ImportedItems) -> ManifestResult<()>;
 
 const fn format(name: &'static str, about: &'static str, read: FormatReader) -> ImportFormat {
     ImportFormat { name, about, read }

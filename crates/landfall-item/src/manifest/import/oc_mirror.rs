@@ -5,13 +5,10 @@ use super::imported::{ImportSource, ImportedChart, ImportedItems};
 use super::yaml::{
     documents, for_each_mapping, list, mapping, mapping_at, note_other_keys, scalar, text,
 };
-use landfall_model::document::Diagnostic;
+use crate::ManifestResult;
 use serde_yaml::{Mapping, Value};
 
-pub(super) fn read(
-    source: &ImportSource,
-    imported: &mut ImportedItems,
-) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(source: &ImportSource, imported: &mut ImportedItems) -> ManifestResult<()> {
     for config in documents(source)? {
         let config = with_known_spelling(config);
         if text(&config, "kind").as_deref() != Some("ImageSetConfiguration") {

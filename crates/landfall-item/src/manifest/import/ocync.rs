@@ -4,16 +4,13 @@ use super::imported::{ImportPosition, ImportSource, ImportedItems, ImportedSelec
 use super::yaml::{
     NO_VARIANTS, documents, for_each_mapping, map, note_other_keys, range_of, text, texts,
 };
-use landfall_model::document::Diagnostic;
+use crate::ManifestResult;
 use landfall_model::{VersionSelection, after_web_scheme};
 use regex_lite::Regex;
 use serde_yaml::Mapping;
 use std::num::NonZeroUsize;
 
-pub(super) fn read(
-    source: &ImportSource,
-    imported: &mut ImportedItems,
-) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(source: &ImportSource, imported: &mut ImportedItems) -> ManifestResult<()> {
     for config in documents(source)? {
         if !config.contains_key("mappings") || !config.contains_key("registries") {
             return Err(source.format_error(

@@ -2,9 +2,9 @@
 
 use super::imported::{ImportSource, ImportedItems};
 use super::yaml::{documents, scalar};
+use crate::ManifestResult;
 use crate::image::undecorated;
 use crate::manifest::lists::{ImageListFormat, format_named};
-use landfall_model::document::Diagnostic;
 use landfall_model::{ImageRef, is_web_url};
 use serde_json::Value;
 
@@ -15,23 +15,17 @@ const MAX_NOT_IMPORTED: usize = 10_000;
 pub(super) fn images_txt(
     source: &ImportSource,
     imported: &mut ImportedItems,
-) -> Result<(), Box<Diagnostic>> {
+) -> ManifestResult<()> {
     listed("images-txt", source, imported)
 }
 
 /// Reads the log of `kubermatic-installer mirror-images`.
-pub(super) fn kkp(
-    source: &ImportSource,
-    imported: &mut ImportedItems,
-) -> Result<(), Box<Diagnostic>> {
+pub(super) fn kkp(source: &ImportSource, imported: &mut ImportedItems) -> ManifestResult<()> {
     listed("kkp", source, imported)
 }
 
 /// Reads the list of kubeadm, which may be JSON or YAML: `{"kind": "Images", "images": […]}`.
-pub(super) fn kubeadm(
-    source: &ImportSource,
-    imported: &mut ImportedItems,
-) -> Result<(), Box<Diagnostic>> {
+pub(super) fn kubeadm(source: &ImportSource, imported: &mut ImportedItems) -> ManifestResult<()> {
     let Ok(json) = serde_json::from_str::<Value>(&source.text) else {
         let lists = documents(source).unwrap_or_default();
         let Some(images) = lists.iter().find_map(|list| list.get("images")) else {
@@ -60,11 +54,7 @@ pub(super) fn kubeadm(
 }
 
 /// Reads a list in one of the formats that `lists:` of a manifest accepts.
-fn listed(
-    name: &str,
-    source: &ImportSource,
-    imported: &mut ImportedItems,
-) -> Result<(), Box<Diagnostic>> {
+fn listed(name: &str, source: &ImportSource, imported: &mut ImportedItems) -> ManifestResult<()> {
     let Some(format) = format_named(name) else {
         return Ok(());
     };

@@ -5,16 +5,13 @@ use super::yaml::{
     NO_VARIANTS, documents, for_each_mapping, list, mapping, mapping_at, note_other_keys, range_of,
     scalar, text, texts, whole_tag_pattern,
 };
-use landfall_model::document::Diagnostic;
+use crate::ManifestResult;
 use landfall_model::report::count_of;
 use landfall_model::{ImageRef, VersionSelection};
 use regex_lite::Regex;
 use serde_yaml::Mapping;
 
-pub(super) fn read(
-    source: &ImportSource,
-    imported: &mut ImportedItems,
-) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(source: &ImportSource, imported: &mut ImportedItems) -> ManifestResult<()> {
     for config in documents(source)? {
         if !config.contains_key("sync") {
             return Err(source.format_error(

@@ -4,13 +4,10 @@ use super::imported::{ImportSource, ImportedItems, ImportedSelector};
 use super::yaml::{
     documents, elements, mapping, mapping_at, note_other_keys, scalar, whole_tag_pattern,
 };
-use landfall_model::document::Diagnostic;
+use crate::ManifestResult;
 use serde_yaml::Mapping;
 
-pub(super) fn read(
-    source: &ImportSource,
-    imported: &mut ImportedItems,
-) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(source: &ImportSource, imported: &mut ImportedItems) -> ManifestResult<()> {
     for document in documents(source)? {
         if document.contains_key("apiVersion") || document.contains_key("kind") {
             return Err(source.format_error(

@@ -3,13 +3,10 @@
 
 use super::imported::{ImportSource, ImportedItems};
 use super::yaml::{documents, list, map, mapping, scalar, text};
-use landfall_model::document::Diagnostic;
+use crate::ManifestResult;
 use serde_yaml::{Mapping, Value};
 
-pub(super) fn read(
-    source: &ImportSource,
-    imported: &mut ImportedItems,
-) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(source: &ImportSource, imported: &mut ImportedItems) -> ManifestResult<()> {
     for bom in documents(source)? {
         let (Some(components), Some(release)) = (map(&bom, "components"), map(&bom, "release"))
         else {

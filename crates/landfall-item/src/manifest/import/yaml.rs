@@ -1,14 +1,15 @@
 //! Helpers to read YAML of other tools: any number of documents, with keys that may be unknown.
 
 use super::imported::{ImportPosition, ImportSource, ImportedItems};
-use landfall_model::document::{self, Diagnostic, ScalarStyle, YamlDocuments, YamlNode, yaml};
+use crate::ManifestResult;
+use landfall_model::document::{self, ScalarStyle, YamlDocuments, YamlNode, yaml};
 use serde_yaml::{Mapping, Value};
 use std::borrow::Cow;
 use std::ops::Range;
 
 /// The mappings in `source`, one for each document that is not empty, with merge keys (`<<`)
 /// applied.
-pub(super) fn documents(source: &ImportSource) -> Result<Vec<Mapping>, Box<Diagnostic>> {
+pub(super) fn documents(source: &ImportSource) -> ManifestResult<Vec<Mapping>> {
     let text = source.text.trim_start_matches('\u{feff}');
     // a single document is parsed like a manifest, so that errors have a position
     if !text.lines().skip(1).any(|line| line.starts_with("---")) {

@@ -5,7 +5,8 @@ use super::imported::{ImportPosition, ImportSource, ImportedChart, ImportedItems
 use super::yaml::{
     documents, for_each_mapping, list, map, mapping, mapping_at, note_other_keys, scalar, text,
 };
-use landfall_model::document::{Diagnostic, read_text_input};
+use crate::ManifestResult;
+use landfall_model::document::read_text_input;
 use serde_yaml::{Mapping, Value};
 use std::path::Path;
 
@@ -21,10 +22,7 @@ struct ImportLimits {
     imports: usize,
 }
 
-pub(super) fn read(
-    source: &ImportSource,
-    imported: &mut ImportedItems,
-) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(source: &ImportSource, imported: &mut ImportedItems) -> ManifestResult<()> {
     let mut limits = ImportLimits {
         depth: MAX_DEPTH,
         imports: MAX_IMPORTS,
