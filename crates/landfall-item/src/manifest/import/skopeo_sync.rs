@@ -20,8 +20,7 @@ pub(super) fn read(source: &ImportSource, imported: &mut ImportedItems) -> Manif
             let Some(registry) = mapping(imported, source.at(&host), registry) else {
                 continue;
             };
-            for (repository, tags) in repositories(imported, source, &host, registry, "images") {
-                let name = format!("{host}/{repository}");
+            for (name, tags) in repositories(imported, source, &host, registry, "images") {
                 if tags.is_empty() {
                     imported.not_imported(
                         source.at(&host),
@@ -42,12 +41,8 @@ pub(super) fn read(source: &ImportSource, imported: &mut ImportedItems) -> Manif
             for key in ["images-by-tag-regex", "images-by-semver"] {
                 for (repository, rules) in repositories(imported, source, &host, registry, key) {
                     if rules.is_empty() {
-                        let name = format!("{host}/{repository}");
-                        imported.not_imported(
-                            source.at(&host),
-                            &name,
-                            "it has no rule for its tags",
-                        );
+                        let why = "it has no rule for its tags";
+                        imported.not_imported(source.at(&host), &repository, why);
                     }
                     for rule in rules {
                         let select = if key == "images-by-tag-regex" {
@@ -56,7 +51,7 @@ pub(super) fn read(source: &ImportSource, imported: &mut ImportedItems) -> Manif
                             rule
                         };
                         let selector = ImportedSelector {
-                            repository: format!("{host}/{repository}"),
+                            repository: repository.clone(),
                             select,
                             except: Vec::new(),
                             newest: None,
@@ -73,8 +68,8 @@ pub(super) fn read(source: &ImportSource, imported: &mut ImportedItems) -> Manif
     Ok(())
 }
 
-/// The repositories in the mapping `key` of a registry, with their tags or rules. Entries of
-/// another form are reported, not imported.
+/// The repositories with their host in the mapping `key` of a registry, with their tags or rules.
+/// Entries of another form are reported, not imported.
 fn repositories(
     imported: &mut ImportedItems,
     source: &ImportSource,
@@ -93,11 +88,12 @@ fn repositories(
             );
             continue;
         };
+        let name = format!("{host}/{name}");
         let values = elements(values);
         let texts: Vec<String> = values.iter().filter_map(scalar).collect();
         if texts.len() < values.len() {
             let why = "an entry is not a tag, a digest or a rule";
-            imported.not_imported(source.at(host), &format!("{host}/{name}"), why);
+            imported.not_imported(source.at(host), &name, why);
             if texts.is_empty() {
                 continue;
             }

@@ -2,9 +2,9 @@
 //! `tkg/tkgconfigbom/bom_types.go`.
 
 use super::imported::{ImportSource, ImportedItems};
-use super::yaml::{documents, list, map, mapping, scalar, text};
+use super::yaml::{documents, elements, list, map, mapping, scalar, text};
 use crate::ManifestResult;
-use serde_yaml::{Mapping, Value};
+use serde_yaml::Mapping;
 
 pub(super) fn read(source: &ImportSource, imported: &mut ImportedItems) -> ManifestResult<()> {
     for bom in documents(source)? {
@@ -26,11 +26,7 @@ pub(super) fn read(source: &ImportSource, imported: &mut ImportedItems) -> Manif
         }
         for (component, versions) in components {
             let component = scalar(component).unwrap_or_default();
-            let versions = match versions {
-                Value::Sequence(versions) => &versions[..],
-                version => std::slice::from_ref(version),
-            };
-            for (index, version) in versions.iter().enumerate() {
+            for (index, version) in elements(versions).iter().enumerate() {
                 let images = version.get("images").and_then(|images| images.as_mapping());
                 for (key, image) in images.into_iter().flatten() {
                     let at = format!(
@@ -41,10 +37,8 @@ pub(super) fn read(source: &ImportSource, imported: &mut ImportedItems) -> Manif
                         continue;
                     };
                     let own = text(image, "imageRepository").unwrap_or_else(|| repository.clone());
-                    let path = text(image, "imagePath");
-                    let tag = text(image, "tag");
-                    let path = path.unwrap_or_default();
-                    let tag = tag.unwrap_or_default();
+                    let path = text(image, "imagePath").unwrap_or_default();
+                    let tag = text(image, "tag").unwrap_or_default();
                     if own.is_empty() {
                         imported.not_imported(
                             source.at(&at),
