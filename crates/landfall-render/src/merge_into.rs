@@ -285,7 +285,7 @@ pub fn site_facts(request: &RenderRequest<'_>) -> Result<SiteFacts, Failure> {
     let mut facts = SiteFacts::default();
     if request.target.is_some() {
         let registry = request.registry()?;
-        let account = registry.account(&request.mapping.target().prefix)?;
+        let account = registry.own_account()?;
         facts.parts.push(registry.target.registry);
         facts.wholes.extend(account.into_iter().flat_map(|account| {
             let encoded = account.encoded();

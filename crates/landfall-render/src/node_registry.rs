@@ -196,6 +196,12 @@ impl<'s> NodeRegistry<'s> {
         })
     }
 
+    /// Reads the credentials of the site for the registry as a whole, or for the path below which
+    /// it has all images.
+    pub(crate) fn own_account(&self) -> Result<Option<BasicCredentials>, Failure> {
+        self.account(&self.target.prefix)
+    }
+
     /// Reads the credentials of the site for `repository`.
     ///
     /// Fails if they cannot be read, or are a token.
@@ -231,7 +237,7 @@ pub(super) fn auth_file_of_repositories(
 ) -> Result<Option<String>, Failure> {
     let host = registry.target.registry.as_str();
     let mut accounts = Vec::new();
-    if let Some(account) = registry.account(&request.mapping.target().prefix)? {
+    if let Some(account) = registry.own_account()? {
         accounts.push((host.to_owned(), account));
     }
     for (repository, account) in separate_accounts(request, registry)? {
@@ -282,7 +288,7 @@ fn separate_accounts(
     if !registry.has_accounts_of_paths() {
         return Ok(Vec::new());
     }
-    let usual = registry.account(&request.mapping.target().prefix)?;
+    let usual = registry.own_account()?;
     let repositories: BTreeSet<String> = request
         .images()
         .flat_map(|image| request.mapping.destinations(image))

@@ -343,6 +343,16 @@ impl<'r> RenderRequest<'r> {
         registry.is_some_and(|registry| registry.upstream_fallback)
     }
 
+    /// Returns a note if nodes must not use upstream, for a `program` that always lets them.
+    pub(super) fn fallback_note(&self, program: &str) -> Option<String> {
+        (!self.upstream_fallback()).then(|| {
+            format!(
+                "if the mirrors lack an image, containerd pulls it from upstream, and {program} \
+                 cannot turn that off"
+            )
+        })
+    }
+
     /// Returns the URL of an upstream registry by its name in references.
     pub(super) fn upstream_url(&self, host: &str) -> String {
         match host {
@@ -509,12 +519,13 @@ impl PlatformSettings {
 
     /// Returns the value of `key`: the given one or the default.
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.given.get(key).map(String::as_str).or_else(|| {
-            self.known
-                .iter()
-                .find(|setting| setting.key == key)?
-                .default
-        })
+        let given = self.given.get(key).map(String::as_str);
+        given.or_else(|| self.known(key)?.default)
+    }
+
+    /// The setting `key`, if the platform has it.
+    fn known(&self, key: &str) -> Option<&'static PlatformSetting> {
+        self.known.iter().find(|setting| setting.key == key)
     }
 
     /// Returns the services of nodes that get the proxy, by [`CLOUD_PROVIDER`]: the kubelet gets it
@@ -532,11 +543,7 @@ impl PlatformSettings {
     /// If there is no value.
     pub fn need(&self, key: &'static str) -> Result<&str, Failure> {
         self.get(key).ok_or_else(|| {
-            let help = self
-                .known
-                .iter()
-                .find(|setting| setting.key == key)
-                .map_or("", |one| one.help);
+            let help = self.known(key).map_or("", |one| one.help);
             Failure::usage(format!("--set {key}=… is missing: {help}"))
         })
     }
@@ -584,7 +591,7 @@ impl PlatformSettings {
             if !is_label(name) {
                 return Err(wrong_value(key, name, LABEL));
             }
-            if self.known.iter().any(|setting| setting.key == key) {
+            if self.known(key).is_some() {
                 settings
                     .given
                     .entry(key.to_owned())

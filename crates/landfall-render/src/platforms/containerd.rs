@@ -65,6 +65,17 @@ pub(super) fn account_by_header(request: &RenderRequest<'_>) -> bool {
     request.settings.get(AUTH.key) == Some("header")
 }
 
+/// Returns the account of the registry, unless it is in each hosts.toml.
+pub(super) fn account_in_config(
+    request: &RenderRequest<'_>,
+    registry: &NodeRegistry<'_>,
+) -> Result<Option<BasicCredentials>, Failure> {
+    if account_by_header(request) {
+        return Ok(None);
+    }
+    registry.own_account()
+}
+
 /// The folder of the hosts.toml files of all hosts on a node.
 pub(super) const FOLDER: &str = "/etc/containerd/certs.d";
 
@@ -106,8 +117,7 @@ fn hosts_toml(
     registry: &NodeRegistry<'_>,
     by_header: bool,
 ) -> Result<RenderedFile, Failure> {
-    let is_upstream = host != registry.target.registry && host != "_default";
-    let upstream = (request.upstream_fallback() && is_upstream).then(|| request.upstream_url(host));
+    let upstream = uses_upstream(host, request, registry).then(|| request.upstream_url(host));
     let mut root = String::new();
     let mut tables = String::new();
     let mut secret = false;
@@ -143,6 +153,11 @@ fn hosts_toml(
     Ok(RenderedFile::new(path, root + &tables).secret(secret))
 }
 
+/// Whether nodes may pull images of `host` from its upstream.
+fn uses_upstream(host: &str, request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> bool {
+    request.upstream_fallback() && host != registry.target.registry && host != "_default"
+}
+
 /// Whether the registry is an IPv6 address. containerd 1.x cannot read a file with `]` in the name
 /// of a table: it logs a line, ignores the hosts.toml and uses upstream.
 fn is_bracketed(registry: &NodeRegistry<'_>) -> bool {
@@ -160,10 +175,7 @@ pub(super) fn unreadable(
     }
     let all = host_mirrors(request)?;
     let needs_table = |host: &str, mirrors: &[HostMirror]| {
-        mirrors.len() > 1
-            || (request.upstream_fallback()
-                && host != registry.target.registry
-                && host != "_default")
+        mirrors.len() > 1 || uses_upstream(host, request, registry)
     };
     let hosts: Vec<&str> = all
         .iter()
@@ -201,7 +213,7 @@ pub(super) fn other_accounts(
             let account_path = if by_header {
                 &mirror.repository
             } else {
-                &request.mapping.target().prefix
+                &registry.target.prefix
             };
             let account = registry.account(account_path)?;
             let images = request.images().filter(|image| image.registry == host);
@@ -321,12 +333,7 @@ pub(super) fn config(
         };
     }
     text += &format!("\n[{plugin}.registry]\nconfig_path = \"{hosts_folder}\"\n");
-    let repository = request.mapping.target().prefix.as_str();
-    let account = if account_by_header(request) {
-        None
-    } else {
-        registry.account(repository)?
-    };
+    let account = account_in_config(request, registry)?;
     if let Some(BasicCredentials { username, password }) = &account {
         let host = quoted_string(&registry.target.registry);
         let user = quoted_string(username);

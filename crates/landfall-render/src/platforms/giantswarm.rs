@@ -182,13 +182,7 @@ fn cluster_chart(
             let path = "etc/ssl/certs/landfall-registry.pem";
             machine_files = json!([file_from(path, 0o644, &name, "ca.pem")]);
         }
-        if !request.upstream_fallback() {
-            notes.push(
-                "if the mirrors lack an image, containerd pulls it from upstream, and the chart \
-                 of the cluster cannot turn that off"
-                    .into(),
-            );
-        }
+        notes.extend(request.fallback_note("the chart of the cluster"));
         if registry.plain_http && registry.has_any_account() {
             notes.push(
                 "the chart of the cluster writes the account of a registry for https only, so \

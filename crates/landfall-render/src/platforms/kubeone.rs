@@ -105,7 +105,7 @@ fn registry_parts(
     notes: &mut Vec<String>,
 ) -> Result<RegistryParts, Failure> {
     let registry = request.registry()?;
-    let account = registry.account(&request.mapping.target().prefix)?;
+    let account = registry.own_account()?;
     let by_name = by_name(request, is_old, &registry, account.is_some())?;
     let mut parts = RegistryParts {
         secret: account.is_some() && !by_name,
@@ -281,13 +281,7 @@ fn mirrors(
         let entry = json!({"mirrors": urls, "overridePath": with_path, "tlsConfig": tls});
         hosts.insert(host, entry);
     }
-    if !request.upstream_fallback() {
-        notes.push(
-            "if the mirrors lack an image, containerd pulls it from upstream, and KubeOne cannot \
-             turn that off"
-                .into(),
-        );
-    }
+    notes.extend(request.fallback_note("KubeOne"));
     let own_entry = json!({"mirrors": [registry.url()], "tlsConfig": tls, "auth": account});
     hosts.insert(own.clone(), own_entry);
     Ok(json!({"containerd": {"registries": hosts}}))

@@ -131,7 +131,7 @@ fn add_registry(
                 .into(),
         ),
     }
-    let account = registry.account(&request.mapping.target().prefix)?;
+    let account = registry.own_account()?;
     if request.settings.get(MANAGER.key) == Some("crio") {
         registry.refuse_ipv6("CRI-O")?;
         let own = registry.target.registry.as_str();

@@ -1,7 +1,8 @@
 //! `nerdctl`: containerd's hosts.toml files where nerdctl reads them, and the account.
 
 use super::containerd::{
-    AUTH, FOLDER, PULL_SECRET, account_by_header, hosts, other_accounts, unreadable,
+    AUTH, FOLDER, PULL_SECRET, account_by_header, account_in_config, hosts, other_accounts,
+    unreadable,
 };
 use crate::platform::{OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig};
 use crate::rendered_file::RenderedFile;
@@ -45,12 +46,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let is_rootless = request.settings.get(MODE.key) == Some("rootless");
     let folder = if is_rootless { ROOTLESS_FOLDER } else { FOLDER };
     let mut files = hosts(request, &registry, by_header, folder)?;
-    let account = if by_header {
-        None
-    } else {
-        registry.account(&request.mapping.target().prefix)?
-    };
-    if let Some(account) = account {
+    if let Some(account) = account_in_config(request, &registry)? {
         let text = registry.auth_file(&account);
         files.push(RenderedFile::without_comments("config.json", text).secret(true));
     }

@@ -41,7 +41,7 @@ fn render(name: &str, request: &RenderRequest<'_>) -> Result<RenderedConfig, Fai
     }
     let registry = request.registry()?;
     let folder = format!("etc/rancher/{name}");
-    let (configs, secret) = configs(&registry, &folder, request)?;
+    let (configs, secret) = configs(&registry, &folder)?;
     let registries = json!({"mirrors": mirrors(request, &registry), "configs": configs});
     let mut files = vec![
         RenderedFile::new(format!("{folder}/registries.yaml"), document(&registries))
@@ -135,11 +135,7 @@ fn exactly(repository: &str) -> String {
 }
 
 /// Returns the connection settings of the registry, and whether they contain credentials.
-fn configs(
-    registry: &NodeRegistry<'_>,
-    folder: &str,
-    request: &RenderRequest<'_>,
-) -> Result<(Value, bool), Failure> {
+fn configs(registry: &NodeRegistry<'_>, folder: &str) -> Result<(Value, bool), Failure> {
     let file = |name: &str| format!("/{folder}/certs.d/{name}");
     let client = registry.client.as_ref();
     let tls = some(json!({
@@ -148,7 +144,7 @@ fn configs(
         "key_file": client.map(|_| file("client.key")),
         "insecure_skip_verify": registry.skip_verify.then_some(true),
     }));
-    let account = registry.account(&request.mapping.target().prefix)?;
+    let account = registry.own_account()?;
     let secret = account.is_some();
     let config = some(json!({"auth": account, "tls": tls}));
     let configs = some(json!({(registry.target.registry.as_str()): config}));

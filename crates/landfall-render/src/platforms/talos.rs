@@ -209,7 +209,7 @@ pub(super) fn credentials_file(
 ) -> Result<Option<RenderedFile>, Failure> {
     let version = TalosVersion::of(request);
     let own = registry.target.registry.as_str();
-    let auth = json!(registry.account(&request.mapping.target().prefix)?);
+    let auth = json!(registry.own_account()?);
     let certificate_key = if version < TalosVersion::V1_12 {
         "crt"
     } else {

@@ -79,7 +79,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         files.push(RenderedFile::new("datacenters.yaml", text).secret(has_account));
         return Ok(RenderedConfig::of_files(files, notes));
     }
-    let account = registry.account(&request.mapping.target().prefix)?;
+    let account = registry.own_account()?;
     let text = document(&configuration(
         request,
         &registry,

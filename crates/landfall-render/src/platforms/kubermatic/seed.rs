@@ -62,13 +62,7 @@ pub(super) fn seed(
         });
         registries.insert(host, json!({"mirrors": urls.collect::<Value>()}));
     }
-    if request.target.is_some() && !request.upstream_fallback() {
-        notes.push(
-            "if the mirrors lack an image, containerd pulls it from upstream, and KKP cannot turn \
-             that off"
-                .into(),
-        );
-    }
+    notes.extend(request.target.and(request.fallback_note("KKP")));
     // the TLS settings of a host apply to its mirrors
     let hosts = registries
         .keys()
