@@ -62,19 +62,7 @@ const OTHER_KINDS: [&str; 1] = ["Site"];
 /// # Errors
 /// If a file or folder cannot be read, a folder contains no manifest, or a file contains an error.
 pub fn load(paths: &[PathBuf]) -> Result<MergedManifest, LoadManifestError> {
-    load_for(paths, &[])
-}
-
-/// Like [`load`], but requests `platforms` for the images of plain lists, which cannot name
-/// platforms themselves.
-///
-/// # Errors
-/// As for [`load`], and if platforms are given without a plain list.
-pub fn load_for(
-    paths: &[PathBuf],
-    platforms: &[PlatformRequest],
-) -> Result<MergedManifest, LoadManifestError> {
-    let manifest = load_edited(paths, platforms, &FileOverrides::default())?;
+    let manifest = load_edited(paths, &[], &FileOverrides::default())?;
     manifest.check_versions()?;
     Ok(manifest)
 }
@@ -101,11 +89,12 @@ impl MergedManifest {
 /// Contents that override those of manifests and lists on disk, by path.
 pub type FileOverrides = BTreeMap<PathBuf, String>;
 
-/// Like [`load_for`], with some files overridden, and entries with `select` that have no versions
-/// yet. `update` tries a new version this way before it writes the file.
+/// Like [`load`], with some files overridden, and entries with `select` that have no versions yet.
+/// `update` tries a new version this way before it writes the file. `platforms` are requested for
+/// the images of plain lists, which cannot name platforms themselves.
 ///
 /// # Errors
-/// As for [`load_for`].
+/// As for [`load`], and if platforms are given without a plain list.
 pub fn load_edited(
     paths: &[PathBuf],
     platforms: &[PlatformRequest],

@@ -29,7 +29,7 @@ pub use self::import::{
 pub use self::list_edits::{set_digest, set_version, set_versions};
 pub use self::lists::list_format;
 pub use self::load::{
-    FileOverrides, LoadManifestError, load, load_edited, load_for, manifest_files, text_of,
+    FileOverrides, LoadManifestError, load, load_edited, manifest_files, text_of,
 };
 pub use self::merge::{
     ItemRequests, ListSource, MergedManifest, RequestSummary, RequestVisitor, TrustRootSource,
