@@ -85,15 +85,6 @@ pub(crate) async fn push_git(
     Ok(items)
 }
 
-/// The changes to make at the server.
-#[derive(Default)]
-struct GitPushPlan {
-    /// `None` if there is nothing to change.
-    push: Option<GitPush>,
-    /// The refs that are not changed, each with the reason.
-    conflicts: Vec<String>,
-}
-
 async fn push_one(
     repository: &LockedGitRepository,
     blobs: &Arc<dyn BlobRead>,
@@ -146,30 +137,32 @@ async fn push_one(
     let busy = sessions.transport().activity().busy();
     let plan = spawn_blocking(move || plan_push(&locked, &blobs, &known, move_refs, limits)).await;
     drop(busy);
-    let plan = plan?.map_err(git_error)?;
-    if let Some(push) = plan.push {
+    let (push, conflicts) = plan?.map_err(git_error)?;
+    if let Some(push) = push {
         if !target.dry_run {
             push_refs(sessions, &url, &receiver, &push).await?;
-        } else if plan.conflicts.is_empty() {
+        } else if conflicts.is_empty() {
             let changes = push.updates.into_iter().map(|one| one.name);
             return Ok(would_push(changes.collect()));
         }
     }
-    if plan.conflicts.is_empty() {
+    if conflicts.is_empty() {
         return Ok((ItemStatus::Done, None));
     }
-    Ok((ItemStatus::Failed, Some(plan.conflicts.join("; "))))
+    Ok((ItemStatus::Failed, Some(conflicts.join("; "))))
 }
 
+/// Returns the changes to make at the server, or `None` if there are none, and the refs that are
+/// not changed, each with the reason.
 fn plan_push(
     repository: &LockedGitRepository,
     blobs: &Arc<dyn BlobRead>,
     server: &ReceiveAdvertisement,
     move_refs: bool,
     limits: Limits,
-) -> Result<GitPushPlan, GitError> {
+) -> Result<(Option<GitPush>, Vec<String>), GitError> {
     let database = repository.objects(blobs, limits)?;
-    let mut plan = GitPushPlan::default();
+    let mut conflicts = Vec::new();
     let mut updates = Vec::new();
     for one in &repository.refs {
         let old = server.refs.get(&one.name).copied();
@@ -186,7 +179,7 @@ fn plan_push(
             }
         };
         match old {
-            Some(old) if !is_forward && !move_refs => plan.conflicts.push(format!(
+            Some(old) if !is_forward && !move_refs => conflicts.push(format!(
                 "{} is {old} at the server, not {}; --move-tags replaces it",
                 one.name, one.id
             )),
@@ -197,33 +190,30 @@ fn plan_push(
             }),
         }
     }
-    if !updates.is_empty() {
-        let request = FetchRequest {
-            wants: updates.iter().map(|update| update.new).collect(),
-            haves: server.refs.values().copied().collect(),
-            ..FetchRequest::default()
-        };
-        let selected = SelectedObjects::new(&database, &request, &[])?;
-        let mut pack = tempfile::tempfile().map_err(GitError::WritePack)?;
-        let mut out = BufWriter::with_capacity(256 << 10, &mut pack);
-        send_pack(
-            &database,
-            &selected.objects,
-            PackSending {
-                offset_deltas: server.has("ofs-delta"),
-                is_compact: false,
-            },
-            &mut out,
-        )?;
-        out.flush().map_err(GitError::WritePack)?;
-        drop(out);
-        let size = pack.stream_position().map_err(GitError::WritePack)?;
-        plan.push = Some(GitPush {
-            updates,
-            shallow: selected.shallow,
-            pack: Arc::new(pack),
-            size,
-        });
+    if updates.is_empty() {
+        return Ok((None, conflicts));
     }
-    Ok(plan)
+    let request = FetchRequest {
+        wants: updates.iter().map(|update| update.new).collect(),
+        haves: server.refs.values().copied().collect(),
+        ..FetchRequest::default()
+    };
+    let selected = SelectedObjects::new(&database, &request, &[])?;
+    let mut pack = tempfile::tempfile().map_err(GitError::WritePack)?;
+    let mut out = BufWriter::with_capacity(256 << 10, &mut pack);
+    let sending = PackSending {
+        offset_deltas: server.has("ofs-delta"),
+        is_compact: false,
+    };
+    send_pack(&database, &selected.objects, sending, &mut out)?;
+    out.flush().map_err(GitError::WritePack)?;
+    drop(out);
+    let size = pack.stream_position().map_err(GitError::WritePack)?;
+    let push = GitPush {
+        updates,
+        shallow: selected.shallow,
+        pack: Arc::new(pack),
+        size,
+    };
+    Ok((Some(push), conflicts))
 }

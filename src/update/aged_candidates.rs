@@ -35,7 +35,8 @@ impl UpdateRun<'_> {
             aged.ready = candidates;
             return aged;
         };
-        let mut first_seen = FirstSightOfNewer::default();
+        // the earliest first sight of the newer versions that can be used when they are old enough
+        let mut first_seen: Option<Timestamp> = None;
         let mut has_log_times = false;
         for candidate in candidates {
             let Some(wait) = self.version_wait(slot, &candidate.version, min_age) else {
@@ -47,7 +48,7 @@ impl UpdateRun<'_> {
             // than the candidate. The candidate's items are then looked up only if transparency
             // logs have items of a newer version: the logs may have had the candidate's items even
             // longer.
-            let is_later = first_seen.is_before(wait);
+            let is_later = first_seen.is_some_and(|newer| newer <= wait.first_seen);
             if !aged.ready.is_empty() || is_later && !has_log_times {
                 continue;
             }
@@ -58,11 +59,11 @@ impl UpdateRun<'_> {
                 aged.ready.push(candidate);
                 continue;
             };
-            if first_seen.is_before(wait) {
+            if first_seen.is_some_and(|newer| newer <= wait.first_seen) {
                 continue;
             }
             if seen.is_complete {
-                first_seen.0 = Some(wait.first_seen);
+                first_seen = Some(wait.first_seen);
             }
             aged.waiting
                 .push(WaitingVersion::new(&candidate.version, wait));
@@ -189,16 +190,6 @@ impl UpdateRun<'_> {
             }
         };
         Some(key)
-    }
-}
-
-/// The earliest first sight of the newer versions that can be used when they are old enough.
-#[derive(Default)]
-struct FirstSightOfNewer(Option<Timestamp>);
-
-impl FirstSightOfNewer {
-    fn is_before(&self, wait: AgeWait) -> bool {
-        self.0.is_some_and(|newer| newer <= wait.first_seen)
     }
 }
 
