@@ -62,7 +62,6 @@ mod packages;
 mod provider;
 mod repositories;
 mod requested_name;
-mod resolve_outcome;
 mod resolver;
 mod text;
 mod version_selector;
@@ -88,7 +87,8 @@ pub use crate::image::{
 pub(crate) use crate::item_kind::expand_entry;
 pub use crate::item_kind::{
     DependencyRequest, EntryContext, EntryFields, EntryPathStep, EntryReader, ItemKind,
-    ItemRequest, ManifestEntry, ManifestResult, MovableVersion, PinPolicy, UpstreamStatus,
+    ItemRequest, ManifestEntry, ManifestResult, MovableVersion, PinPolicy, ResolveOutcome,
+    UpstreamStatus,
 };
 pub use crate::kinds::{has_files, item_kinds, kind_named, locked_name, parse_exclusion};
 pub use crate::local::LocalPlace;
@@ -107,7 +107,6 @@ pub use crate::provider::{
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use crate::provider::{read_provider_lock_file, read_provider_package, zip_package};
 pub use crate::requested_name::{RequestedName, namespace};
-pub use crate::resolve_outcome::ResolveOutcome;
 pub use crate::resolver::{LostReferrer, LostReferrers, ResolveError, Resolver};
 pub use crate::text::{Exclusion, FieldConflict, host_in, quoted};
 pub use crate::version_selector::{PackageVersions, VersionSelector, VersionSource};
