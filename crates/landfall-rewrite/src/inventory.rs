@@ -539,7 +539,6 @@ impl LockCoverage {
     }
 
     /// Whether the lock does not contain the reference.
-    #[cfg(test)]
     pub(crate) fn is_missing(&self) -> bool {
         matches!(self, LockCoverage::Missing { .. })
     }

@@ -10,6 +10,7 @@ mod access_log;
 mod chart_images;
 mod git_coverage;
 mod installs;
+mod kustomized;
 mod machine;
 mod nodes;
 mod reference_sources;

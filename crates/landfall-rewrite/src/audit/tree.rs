@@ -1,6 +1,7 @@
 //! Audits files, folders and charts.
 
 use super::chart_images::{AuditedFolders, HelmCommand, missing_dependencies};
+use super::kustomized::Kustomizations;
 use super::template_defaults::fill_template_defaults;
 use super::urls::schema_findings;
 use super::{AuditFinding, FileFinding, audit, installs};
@@ -140,6 +141,9 @@ fn discover_in(
         };
         audited.add(path, result);
     }
+    let kustomizations = Kustomizations::of(inputs);
+    let found = audited.found.iter_mut();
+    found.for_each(|one| kustomizations.settle(one));
     audited
 }
 
