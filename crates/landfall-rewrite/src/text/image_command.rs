@@ -3,6 +3,7 @@
 //! `--image a/b:1`).
 
 use super::shell::commands;
+use super::variables::placeholder;
 use memchr::memmem;
 
 /// Programs whose command `pull` has an image as its argument.
@@ -34,9 +35,12 @@ pub(super) fn image_after(before: &str) -> Option<CommandImage> {
     let near = before.ceil_char_boundary(before.len().saturating_sub(COMMAND_BYTES));
     let line = before[near..].rsplit('\n').next().unwrap_or_default();
     let line = line.trim_end_matches(['"', '\'']);
-    if let Some(flag) = line.strip_suffix('=') {
-        let flag = flag.rsplit(char::is_whitespace).next().unwrap_or_default();
-        return is_image_flag(flag).then_some(CommandImage::OfFlag);
+    if let Some(line) = line.strip_suffix('=') {
+        let (before, flag) = line.rsplit_once(char::is_whitespace).unwrap_or(("", line));
+        // the name of an argument may be quoted together with its value
+        let flag = flag.trim_start_matches(['"', '\'']);
+        let is_build_arg = before.trim_end().ends_with("--build-arg") && ends_with_image(flag);
+        return (is_build_arg || is_image_flag(flag)).then_some(CommandImage::OfFlag);
     }
     if !line.ends_with([' ', '\t']) {
         return None;
@@ -48,10 +52,15 @@ pub(super) fn image_after(before: &str) -> Option<CommandImage> {
     is_pull(line).then_some(CommandImage::Pulled)
 }
 
-/// Whether `word` is a flag that is named after an image, such as `--sidecar-image`.
+/// Whether `word` is a flag that is named after an image, such as `--sidecar-image` and
+/// `--build-arg=BASE_IMAGE`.
 fn is_image_flag(word: &str) -> bool {
     let flag = word.trim_matches(['"', '\'', '[', ',']);
-    flag.starts_with("--") && flag.ends_with("image")
+    flag.starts_with("--") && ends_with_image(flag)
+}
+
+fn ends_with_image(name: &str) -> bool {
+    name.to_ascii_lowercase().ends_with("image")
 }
 
 /// Whether the last command of `line` is a pull without its argument.
@@ -140,14 +149,24 @@ pub(crate) fn engine_images(text: &str) -> Vec<&str> {
     }
     for runner in RUNNERS.into_iter().filter(is_named) {
         let commands = commands(text, runner, has_value).into_iter();
-        found.extend(commands.filter_map(|command| match command.positional[..] {
-            ["run" | "create", image, ..] | ["container", "run" | "create", image, ..] => {
-                Some(image)
+        found.extend(commands.filter_map(|command| match &command.positional[..] {
+            ["run" | "create", words @ ..] | ["container", "run" | "create", words @ ..] => {
+                words.iter().find(|word| !is_variable(word)).copied()
             }
             _ => None,
         }));
     }
     found
+}
+
+/// Whether `word` is only a variable or a command substitution, which may be any flags.
+fn is_variable(word: &str) -> bool {
+    // a makefile escapes the dollar sign of a shell
+    let word = word
+        .strip_prefix('$')
+        .filter(|rest| rest.starts_with('$'))
+        .unwrap_or(word);
+    placeholder(word, word.len()) == Some(word.len())
 }
 
 #[cfg(test)]
@@ -170,6 +189,9 @@ mod tests {
             "kubectl run x --image=",
             "args: [\"--sidecar-image=",
             "kubectl run x --image ",
+            "docker build --build-arg BASE_IMAGE=",
+            "docker build --build-arg \"BASE_IMAGE=",
+            "docker build --build-arg=BASE_IMAGE=",
             "[\"--sidecar-image\", \"",
         ] {
             assert_eq!(image_after(before), Some(CommandImage::OfFlag), "{before}");
@@ -188,6 +210,8 @@ mod tests {
             "image=",
             "--image-x=",
             "x--image=",
+            "x BASE_IMAGE=",
+            "docker build --build-arg BASE=",
         ] {
             assert_eq!(image_after(before), None, "{before}");
         }
@@ -211,6 +235,8 @@ mod tests {
             ("docker --debug pull -q a:1 && nerdctl run b", "a:1 b"),
             ("docker exec a:1; docker network create a:1; docker run", ""),
             ("docker run --rm -v $(pwd):/x -w /x a:1 make", "a:1"),
+            ("docker run $FLAGS $$(tty -s && echo -it) a:1 make", "a:1"),
+            ("docker run ${IMAGE} sh", "sh"),
             ("docker run -v `pwd`:/x -u \"$(id -u):$(id -g)\" a:1", "a:1"),
             (
                 "docker run \\\n  -v \"$(pwd)\":/x \\\n  -e A='b c' -e \"B=$(cat d | e)\" a:1",
