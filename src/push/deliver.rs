@@ -11,7 +11,8 @@ use landfall_content::registry::{
     RegistrySink, SparseRefusal, is_immutable_tag_error, is_quota_error,
 };
 use landfall_content::{
-    EntryPart, ListedAttestations, LockEntry, PartOrigin, Transfer, TransferError, read_part,
+    EntryPart, ListedAttestations, LockEntry, PartOrigin, Transfer, TransferError, TransferOutcome,
+    read_part,
 };
 use landfall_http::{Activity, ErrorKind, RetryPolicy};
 use landfall_model::config::IndexPolicy;
@@ -42,10 +43,11 @@ impl Uploader {
                 .deliver_referrers(entry, repository)
                 .await
                 .map(|status| (status, digest)),
-            None => self
-                .deliver_parts(entry, repository, tag)
-                .await
-                .map(|digest| (ItemStatus::Done, digest)),
+            None => match self.deliver_parts(entry, repository, tag).await {
+                Ok((digest, false)) => self.check_stored(repository, tag).await.map(|()| digest),
+                sent => sent.map(|(digest, _)| digest),
+            }
+            .map(|digest| (ItemStatus::Done, digest)),
         };
         if delivered.as_ref().is_err_and(is_damage) {
             self.note_damaged_content(&entry.name);
@@ -93,28 +95,54 @@ impl Uploader {
         Ok(count)
     }
 
-    async fn deliver_parts(
+    /// Puts the blobs and manifests of an entry. Returns the digest that the tag points to, and
+    /// whether the registry lacked some of the blobs.
+    pub(super) async fn deliver_parts(
         self: &Arc<Self>,
         entry: &LockEntry,
         repository: &str,
         tag: &str,
-    ) -> Result<Digest, TransferError> {
+    ) -> Result<(Digest, bool), TransferError> {
         self.check_content_sound()?;
         self.check_quota(repository)?;
-        let failed_blobs = self.deliver_blobs(entry, repository).await?;
+        let (failed_blobs, is_any_sent) = self.deliver_blobs(entry, repository).await?;
         let delivered = self
             .put_manifests(entry, repository, tag, &failed_blobs, false)
             .await;
         if !delivered.as_ref().is_err_and(may_be_push_race) {
-            return delivered;
+            return delivered.map(|digest| (digest, is_any_sent));
         }
         // Another client may be delivering to this repository at the same time: the registry may
         // have reported a blob that was not stored yet, or read a manifest while it was written.
         tokio::time::sleep(RetryPolicy::new(&self.limits).pause(1)).await;
         self.session.distrust_self_mounts();
         self.redeliver_blobs(entry, repository).await?;
-        self.put_manifests(entry, repository, tag, &failed_blobs, true)
-            .await
+        let delivered = self
+            .put_manifests(entry, repository, tag, &failed_blobs, true)
+            .await;
+        delivered.map(|digest| (digest, true))
+    }
+
+    /// Checks that the registry has a tag that it accepted, after it reported all blobs as present.
+    /// While docker-registry runs, it reports content that a garbage collection has removed, and
+    /// does not store it again.
+    async fn check_stored(&self, repository: &str, tag: &str) -> Result<(), TransferError> {
+        let mut attempts = RetryPolicy::new(&self.limits).start();
+        // an error says nothing about the tag: perhaps the account may only write
+        while let Ok(None) = self.session.head_manifest(repository, tag, false).await {
+            if attempts.wait_for_next().await {
+                continue;
+            }
+            let message = format!(
+                "{} reported all blobs of {repository}:{tag} as present and accepted its manifest, \
+                 but does not have it: restart the registry, whose cache is probably outdated \
+                 since a garbage collection, and push again",
+                self.session.host()
+            );
+            let side = TransferSide::Destination;
+            return Err(TransferError::new(side, ErrorKind::Invalid, message));
+        }
+        Ok(())
     }
 
     /// Puts the manifests of an entry whose blobs are present. Returns the digest that the tag
@@ -475,20 +503,26 @@ fn children_except(present: &BTreeSet<Digest>, index: &[u8]) -> Vec<Digest> {
 
 impl Uploader {
     /// Delivers the blobs of an entry to `repository`, except those that only its referrers need.
-    /// Returns those that could not be read and that only attestations in its index need.
+    /// Returns those that could not be read and that only attestations in its index need, and
+    /// whether any blob was delivered in this run.
     pub(super) async fn deliver_blobs(
         self: &Arc<Self>,
         entry: &LockEntry,
         repository: &str,
-    ) -> Result<BTreeMap<Digest, TransferError>, TransferError> {
+    ) -> Result<(BTreeMap<Digest, TransferError>, bool), TransferError> {
         let own = |digest: &Digest| !entry.referrer_blobs.contains(digest);
         let mut tasks = self.start_blobs(entry, repository, own);
         let mut failed = BTreeMap::new();
+        let mut is_any_sent = false;
         let attestations = OnceCell::new();
         while let Some(done) = tasks.join_next().await {
             let (digest, delivered) = done.map_err(|error| lost_task(&error))?;
-            let Err(error) = delivered else {
-                continue;
+            let error = match delivered {
+                Ok(is_sent) => {
+                    is_any_sent |= is_sent;
+                    continue;
+                }
+                Err(error) => error,
             };
             let is_damage = self.stops_at_damage && is_damage(&error);
             if error.side != TransferSide::Source || is_damage {
@@ -500,7 +534,7 @@ impl Uploader {
             }
             failed.insert(digest, error);
         }
-        Ok(failed)
+        Ok((failed, is_any_sent))
     }
 
     /// Delivers the blobs that only the referrers of an entry need. Returns those that failed.
@@ -526,7 +560,7 @@ impl Uploader {
         entry: &LockEntry,
         repository: &str,
         is_wanted: impl Fn(&Digest) -> bool,
-    ) -> JoinSet<(Digest, Result<(), TransferError>)> {
+    ) -> JoinSet<(Digest, Result<bool, TransferError>)> {
         let repository: Arc<str> = repository.into();
         let mut tasks = JoinSet::new();
         let mut blobs: Vec<&EntryPart> = entry
@@ -572,13 +606,14 @@ impl Uploader {
 
     /// Delivers one blob of `item` to `repository`: mounts it if another repository has it. If no
     /// other repository has it or the mount is refused, uploads it unless it is present. Only
-    /// one delivery at a time uploads the blob, but several may mount it at once.
+    /// one delivery at a time uploads the blob, but several may mount it at once. Returns `false`
+    /// if only the registry says that it has the blob.
     async fn deliver_blob(
         &self,
         item: &str,
         part: &EntryPart,
         repository: &Arc<str>,
-    ) -> Result<(), TransferError> {
+    ) -> Result<bool, TransferError> {
         let known = self.blob_locations(&part.descriptor.digest);
         // Locked before the slot is acquired: a delivery that waits for another delivery's upload
         // must not hold a slot meanwhile.
@@ -586,7 +621,7 @@ impl Uploader {
         let is_delivered =
             |locations: &[BlobLocation]| locations.iter().any(|one| one.repository == *repository);
         if is_delivered(&turn) {
-            return Ok(());
+            return Ok(true);
         }
         let mut from = mount_source(&turn, repository);
         let is_copy = from.is_some();
@@ -596,13 +631,13 @@ impl Uploader {
             drop(turn);
             if self.mounted(item, part, repository, &other).await? {
                 known.lock().await.push(BlobLocation::sure(repository));
-                return Ok(());
+                return Ok(true);
             }
             turn = known.lock().await;
             // meanwhile, a delivery of another tag may have uploaded it, or a delivery to another
             // repository of the project
             if is_delivered(&turn) {
-                return Ok(());
+                return Ok(true);
             }
             from = mount_source(&turn, repository).filter(is_useful);
         }
@@ -626,13 +661,13 @@ impl Uploader {
         };
         // The slot is held until the error is recorded, so that the next upload knows that the
         // quota is used up.
-        transfer
+        let outcome = transfer
             .run(part, slot.clone())
             .await
             .inspect_err(|error| self.note_quota_error(error, repository, item))?;
         drop(slot);
         turn.push(BlobLocation::sure(repository));
-        Ok(())
+        Ok(outcome != TransferOutcome::AlreadyPresent)
     }
 
     /// Mounts the blob from `other`, and returns whether the registry did so. After a refusal,

@@ -108,7 +108,7 @@ async fn put_list(
     number: u32,
 ) -> Result<bool, TransferError> {
     let tag = delivered::tag(number);
-    match uploader.deliver(list, repository, &tag, None).await {
+    match uploader.deliver_parts(list, repository, &tag).await {
         Ok(_) => Ok(true),
         Err(error)
             if error.side == TransferSide::Destination

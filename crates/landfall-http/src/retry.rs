@@ -73,7 +73,7 @@ impl Attempts {
 
     /// Counts a failed attempt and sleeps until the next one. Returns `false` at once if none is
     /// left.
-    pub(crate) async fn wait_for_next(&mut self) -> bool {
+    pub async fn wait_for_next(&mut self) -> bool {
         let Some(pause) = self.fail() else {
             return false;
         };

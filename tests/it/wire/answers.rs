@@ -432,6 +432,37 @@ fn blobs_are_patched_if_a_registry_refuses_whole_puts() {
     }
 }
 
+/// docker-registry that runs during a garbage collection: its cache has what its disk lacks.
+#[test]
+fn a_registry_that_only_seems_to_have_everything_is_reported() {
+    let mut content = Content::default();
+    let image = content.image("app", "linux/amd64", &[(1, 300)]);
+    content.tag("app", "v1", &image);
+    let up = Faults::new(content);
+    let place = Place::new();
+    lock_image(&place, &up.address, "app:v1", 0);
+    place.json(0, &["pull", "--store", "s"]);
+    let down = ReverseProxy::new("", |request| match request.method.as_str() {
+        "HEAD" if request.target.contains("/blobs/") => ProxyAction::status(200),
+        "GET" if request.target == "/v2/" => ProxyAction::status(200),
+        "POST" => {
+            let location = "/v2/app/blobs/uploads/1".to_owned();
+            ProxyAction::Answer(202, vec![("Location".into(), location)], String::new())
+        }
+        "PUT" => ProxyAction::status(201),
+        "DELETE" => ProxyAction::status(204),
+        _ => ProxyAction::status(404),
+    });
+    let to = ["--to", &down.address, "--plain-http", &down.address];
+    let report = place.json(1, &[&["push", "--store", "s"], &to[..]].concat());
+    let why = reasons(&report)[0];
+    assert!(
+        why.contains("app:v1 as present") && why.contains("garbage collection"),
+        "{why}"
+    );
+    assert_eq!(down.count("PUT", "/uploads/"), 0);
+}
+
 #[test]
 fn an_expired_signed_url_is_requested_again_from_the_registry() {
     let mut content = Content::default();
