@@ -475,10 +475,16 @@ fn a_blob_whose_chunks_had_wrong_bytes_is_read_again_without_ranges() {
 /// manifest that another client is still writing.
 #[test]
 fn a_manifest_is_put_again_if_another_client_delivers_it_meanwhile() {
-    for code in ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "DIGEST_INVALID"] {
+    for (status, code) in [
+        (400, "MANIFEST_BLOB_UNKNOWN"),
+        (400, "BLOB_UNKNOWN"),
+        (400, "DIGEST_INVALID"),
+        (409, "CONFLICT"),
+    ] {
         // one refusal for each delivered item
-        let refused = ["/team/app/", "/team/tool/", "/files/"]
-            .map(|at| Fault::once(RequestKind::PutManifest, FaultKind::Refusal(400, code)).at(at));
+        let refused = ["/team/app/", "/team/tool/", "/files/"].map(|at| {
+            Fault::once(RequestKind::PutManifest, FaultKind::Refusal(status, code)).at(at)
+        });
         let rig = arrives(code, refused.to_vec(), 3);
         let requests = |on| {
             rig.down

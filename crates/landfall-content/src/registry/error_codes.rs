@@ -53,12 +53,13 @@ impl SparseRefusal {
 }
 
 /// Whether a manifest may have been refused only because another client pushes the same manifest at
-/// the same time. The registry then reports missing blobs, or an invalid digest as docker-registry
-/// does (distribution-spec, "Error Codes").
+/// the same time. The registry then reports missing blobs, an invalid digest as docker-registry
+/// does (distribution-spec, "Error Codes"), or a conflict as Oracle's registry does.
 pub fn may_be_push_race(error: &HttpError) -> bool {
-    ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "DIGEST_INVALID"]
-        .iter()
-        .any(|code| error.has_code(code))
+    error.kind == ErrorKind::Status(409)
+        || ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "DIGEST_INVALID"]
+            .iter()
+            .any(|code| error.has_code(code))
 }
 
 /// Whether the quota of the project or the disk of the registry is exhausted.
