@@ -225,6 +225,9 @@ fn requested_range(headers: &HeaderMap, size: u64, etag: &str) -> RequestedRange
         return RequestedRange::Whole;
     }
     header_text(headers, RANGE)
+        // some clients, such as containerd 2.1, request all content from byte 0 on, and no range of
+        // empty content can be satisfied
+        .filter(|_| size > 0)
         .and_then(|range| parse(range, size))
         .unwrap_or(RequestedRange::Whole)
 }
@@ -238,8 +241,8 @@ fn parse(range: &str, size: u64) -> Option<RequestedRange> {
     if first.is_empty() {
         // `-N`: the last N bytes
         let length = number(last)?;
-        if length == 0 || size == 0 {
-            // the last 0 bytes, or a range of empty content: no Content-Range can express them
+        if length == 0 {
+            // no Content-Range can express the last 0 bytes
             return Some(RequestedRange::Unsatisfiable);
         }
         return Some(RequestedRange::Part(size.saturating_sub(length), size));
@@ -455,11 +458,11 @@ mod tests {
             requested_range(&HeaderMap::from_iter(stale), 10, "\"t\""),
             RequestedRange::Whole
         );
-        let nothing = HeaderMap::from_iter([(RANGE, "bytes=0-".parse().unwrap())]);
-        assert_eq!(
-            requested_range(&nothing, 0, "\"t\""),
-            RequestedRange::Unsatisfiable
-        );
+        for range in ["bytes=0-", "bytes=-3"] {
+            let nothing = HeaderMap::from_iter([(RANGE, range.parse().unwrap())]);
+            let requested = requested_range(&nothing, 0, "\"t\"");
+            assert_eq!(requested, RequestedRange::Whole, "{range}");
+        }
     }
 
     #[test]
