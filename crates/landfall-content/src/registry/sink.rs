@@ -6,7 +6,7 @@ use super::error_codes::is_quota_error;
 use super::manifests::says_nothing_for_head;
 use super::response::is_page_for_head;
 use super::session::RegistrySession;
-use super::upload::{FailedUpload, UploadSession, may_restart_upload, refuses_mount};
+use super::upload::{FailedUpload, UploadEnd, UploadSession, may_restart_upload, refuses_mount};
 use crate::{BlobSink, FailedAttempt, FailureCause, OpenedPart, PartOpener, TransferError};
 use futures_util::future::BoxFuture;
 use landfall_http::{
@@ -28,9 +28,8 @@ pub struct RegistrySink {
     /// The repository that blobs are mounted from.
     from: Option<Arc<str>>,
     refuses_mounts: AtomicBool,
-    /// The blobs whose last attempt ended because the connection was cut, with the number of bytes
-    /// of the body that were sent before.
-    cuts: Mutex<HashMap<Digest, u64>>,
+    /// How the last attempt at each blob ended.
+    ends: Mutex<HashMap<Digest, UploadEnd>>,
 }
 
 impl RegistrySink {
@@ -46,7 +45,7 @@ impl RegistrySink {
             repository,
             from,
             refuses_mounts: AtomicBool::new(false),
-            cuts: Mutex::default(),
+            ends: Mutex::default(),
         }
     }
 }
@@ -147,7 +146,7 @@ impl RegistrySink {
 
     /// Returns why a body failed, which decides whether another attempt is made.
     fn failure_cause(&self, digest: &Digest, failed: &FailedUpload) -> FailureCause {
-        let before = locked(&self.cuts).remove(digest);
+        let before = locked(&self.ends).remove(digest);
         if let Some(host) = &failed.silent_host {
             self.session.note_misdirected_uploads(host.clone());
             return FailureCause::SinkAdapted;
@@ -163,9 +162,7 @@ impl RegistrySink {
             return FailureCause::Final;
         }
         // the upload may be gone or broken, so the next attempt begins a new one
-        if let Some(cut) = failed.cut {
-            locked(&self.cuts).insert(digest.clone(), cut);
-        }
+        locked(&self.ends).insert(digest.clone(), failed.end);
         FailureCause::Sink
     }
 }

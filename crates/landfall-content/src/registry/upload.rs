@@ -8,6 +8,7 @@ use landfall_model::{Algorithm, Digest, Failure};
 use reqwest::{Method, StatusCode};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
 use url::Url;
 
 impl RegistrySession {
@@ -260,7 +261,7 @@ impl SelfMounts {
 }
 
 /// The largest body that is sent to a host, in bytes; 0 until the host refuses a body for its size,
-/// or twice cuts off a body at the same position.
+/// or twice ends a body at the same position or after the same time.
 #[derive(Debug, Default)]
 pub(super) struct BodyLimit {
     bytes: AtomicU64,
@@ -298,11 +299,41 @@ pub(super) struct UploadSession {
     pub(super) min_chunk: u64,
 }
 
+/// Two cuts count as the same position if they are at most this many bytes apart, because buffers
+/// may hold as much when a connection is cut.
+const SAME_POSITION: u64 = 16 << 20;
+/// Two requests count as ended after the same time if the times differ by at most this.
+const SAME_TIME: Duration = Duration::from_secs(2);
+/// The shortest time that is taken for a limit: proxies have limits from 15 seconds on.
+const MIN_TIME: Duration = Duration::from_secs(10);
+
+/// How a request with a body ended.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct UploadEnd {
+    /// How many bytes of the body were sent, if the connection was cut.
+    pub(super) cut: Option<u64>,
+    /// How long the request took, if the connection was cut, or a proxy did not wait any longer.
+    pub(super) took: Option<Duration>,
+}
+
+impl UploadEnd {
+    /// Returns what the host did, as the beginning of a message, if this attempt and the one before
+    /// seem to have hit the same limit.
+    pub(super) fn same_limit(self, before: UploadEnd) -> Option<&'static str> {
+        let positions = self.cut.zip(before.cut);
+        if positions.is_some_and(|(now, before)| now.abs_diff(before) <= SAME_POSITION) {
+            return Some("cut the connection twice at the same position of");
+        }
+        let (now, before) = self.took.zip(before.took)?;
+        (now >= MIN_TIME && now.abs_diff(before) <= SAME_TIME)
+            .then_some("twice ended the request after the same time, with")
+    }
+}
+
 /// A failed request of an upload, with the number of body bytes that were sent.
 pub(super) struct FailedUpload {
     pub(super) error: HttpError,
-    /// How many bytes of the body were sent, if the connection was cut.
-    pub(super) cut: Option<u64>,
+    pub(super) end: UploadEnd,
     /// The length of the body in bytes.
     pub(super) length: u64,
     /// The shortest chunk that the registry accepts, in bytes.
@@ -317,7 +348,7 @@ impl From<HttpError> for FailedUpload {
     fn from(error: HttpError) -> FailedUpload {
         FailedUpload {
             error,
-            cut: None,
+            end: UploadEnd::default(),
             length: 0,
             min_chunk: 0,
             is_put: false,
@@ -390,6 +421,28 @@ mod tests {
         // the registry may open an upload instead of mounting the blob
         let both = format!("{}&{algorithm}", mount(&sha512));
         assert_eq!(query(&sha512, Some("b/c")), Some(both));
+    }
+
+    #[test]
+    fn attempts_that_end_at_the_same_position_or_time_have_hit_a_limit() {
+        let end = |cut: Option<u64>, seconds: u64| UploadEnd {
+            cut: cut.map(|mib| mib << 20),
+            took: Some(Duration::from_secs(seconds)),
+        };
+        for (now, before, expected) in [
+            (end(Some(100), 3), end(Some(110), 90), Some("position")),
+            (end(Some(300), 15), end(Some(200), 16), Some("time")),
+            (end(None, 60), end(Some(200), 60), Some("time")),
+            (end(Some(300), 15), end(Some(200), 40), None),
+            // a host that fails at once has no limit for the time
+            (end(None, 3), end(None, 3), None),
+            (end(None, 60), UploadEnd::default(), None),
+        ] {
+            let limit = now.same_limit(before);
+            assert_eq!(limit.is_some(), expected.is_some(), "{limit:?}");
+            let words = limit.unwrap_or_default();
+            assert!(words.contains(expected.unwrap_or_default()), "{words}");
+        }
     }
 
     #[test]

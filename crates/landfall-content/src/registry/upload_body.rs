@@ -2,7 +2,7 @@
 //! a body (distribution-spec, "Pushing a blob in chunks").
 
 use super::session::RegistrySession;
-use super::upload::{FailedUpload, UploadSession, is_api_upload};
+use super::upload::{FailedUpload, UploadEnd, UploadSession, is_api_upload};
 use crate::PartOpener;
 use futures_util::StreamExt;
 use landfall_http::{
@@ -14,13 +14,11 @@ use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE};
 use reqwest::{Method, StatusCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 use url::Url;
 
 /// The largest `OCI-Chunk-Min-Length` that is obeyed, in bytes.
 const MAX_MIN_CHUNK: u64 = 1 << 30;
-/// Two cuts count as the same position if they are at most this many bytes apart, because buffers
-/// may hold as much when a connection is cut.
-const SAME_POSITION: u64 = 16 << 20;
 
 /// A part of a blob that is sent as the body of one request.
 struct BodyPart {
@@ -109,6 +107,7 @@ impl RegistrySession {
             length,
             min_chunk,
         } = part;
+        let began = Instant::now();
         let sent = Arc::new(AtomicU64::new(0));
         let is_elsewhere = target.origin() != self.base.origin() && is_api_upload(&target);
         let elsewhere = is_elsewhere.then(|| host_port(&target));
@@ -145,12 +144,17 @@ impl RegistrySession {
             let is_silent = error.status.is_none() && sent == 0 && !opener.is_broken();
             let may_be_misdirected = matches!(error.status, None | Some(404 | 405));
             let cause = self.misdirection().filter(|_| may_be_misdirected);
+            // the statuses with which proxies end a request that takes too long
+            let is_timeout = matches!(error.status, Some(408 | 502 | 504 | 520..=524));
             FailedUpload {
                 error: match cause {
                     Some(cause) => error.hint(&format!("; {cause}")),
                     None => error,
                 },
-                cut: cut.then_some(sent),
+                end: UploadEnd {
+                    cut: cut.then_some(sent),
+                    took: (cut || is_timeout).then(|| began.elapsed()),
+                },
                 length,
                 min_chunk,
                 is_put: method == Method::PUT,
@@ -208,30 +212,26 @@ impl RegistrySession {
         avoid
     }
 
-    /// Lowers the body limit if the host refused the body for its size, or cut the connection near
-    /// `before`, the position of the previous cut. Returns whether the next attempt sends smaller
-    /// bodies.
-    pub(super) fn reduce_body_size(&self, failed: &FailedUpload, before: Option<u64>) -> bool {
+    /// Lowers the body limit if the host refused the body for its size, or ended it like the attempt
+    /// before, at the same position or after the same time. Returns whether the next attempt sends
+    /// smaller bodies.
+    pub(super) fn reduce_body_size(
+        &self,
+        failed: &FailedUpload,
+        before: Option<UploadEnd>,
+    ) -> bool {
         let too_large =
             failed.error.kind == ErrorKind::Status(StatusCode::PAYLOAD_TOO_LARGE.as_u16());
         // proxies with a limit may close the connection instead of answering 413
-        let twice = failed
-            .cut
-            .zip(before)
-            .is_some_and(|(now, before)| now.abs_diff(before) <= SAME_POSITION);
+        let limit = before.and_then(|before| failed.end.same_limit(before));
         let chunks = self.transport.limits().chunks;
         // a chunk that is at least as long as this body would fail again
         let is_smaller = |chunk: &u64| failed.min_chunk.max(*chunk) < failed.length;
         let Some(chunk) = chunks.into_iter().find(is_smaller) else {
             return false;
         };
-        if !too_large && !twice {
+        let Some(why) = too_large.then_some("refuses (413)").or(limit) else {
             return false;
-        }
-        let why = if too_large {
-            "refuses (413)"
-        } else {
-            "cut the connection twice at the same position of"
         };
         let cause = format!("{} {why} a body of {}", self.host(), mib(failed.length));
         if self.body_limit.lower(chunk, &cause) {
