@@ -286,7 +286,7 @@ impl HostChecker<'_> {
                 if error.kind == ErrorKind::Network {
                     self.steps.fix(
                         "enable TLS 1.3, or TLS 1.2 with ECDHE, at the server, or let a local \
-                         proxy connect to it; is it an https server at all?",
+                         proxy connect to it; or name clientCert and clientKey in the site",
                     );
                 }
                 false

@@ -338,9 +338,12 @@ fn describe_tls(error: &rustls::Error) -> String {
         rustls::Error::InvalidMessage(_) => "the answer is not TLS".into(),
         rustls::Error::AlertReceived(alert) => {
             let hint = match alert {
-                AlertDescription::HandshakeFailure
-                | AlertDescription::InsufficientSecurity
-                | AlertDescription::ProtocolVersion => {
+                // with TLS 1.2, Apache and others answer so if there is no client certificate
+                AlertDescription::HandshakeFailure => {
+                    ": it may require a client certificate, or support only old versions or \
+                     ciphers; landfall needs TLS 1.3, or TLS 1.2 with ECDHE and AES-GCM or ChaCha20"
+                }
+                AlertDescription::InsufficientSecurity | AlertDescription::ProtocolVersion => {
                     ": it may support only old versions or ciphers; landfall needs TLS 1.3, or \
                      TLS 1.2 with ECDHE and AES-GCM or ChaCha20"
                 }

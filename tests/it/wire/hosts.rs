@@ -294,4 +294,7 @@ fn the_fix_of_a_refused_handshake_is_not_about_certificates() {
     let tls = checks.iter().find(|check| check["check"] == "tls").unwrap();
     let fix = tls["fix"].as_str().unwrap();
     assert!(fix.starts_with("enable TLS 1.3"), "{fix}");
+    // as without a client certificate that the server requires
+    let says = tls["says"].as_str().unwrap();
+    assert!(says.contains("client certificate"), "{says}");
 }
