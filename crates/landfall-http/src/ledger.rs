@@ -79,6 +79,18 @@ impl Ledger {
         line.named_by.extend(named_by.map(str::to_owned));
     }
 
+    /// Records that `named_by` (`host:port`) led to the requests so far to the host of `url`.
+    pub fn add_named_by(&self, url: &Url, named_by: &str) {
+        let (host, port) = (url.host_str(), url.port_or_known_default());
+        let mut lines = locked(&self.0);
+        let of_host = lines
+            .iter_mut()
+            .filter(|(contact, _)| host == Some(&*contact.host) && port == Some(contact.port));
+        for (_, line) in of_host {
+            line.named_by.insert(named_by.to_owned());
+        }
+    }
+
     /// Records a contact that is not an HTTP request, such as a probe.
     pub fn contact(&self, contact: Contact, purpose: RequestPurpose) {
         let mut lines = locked(&self.0);

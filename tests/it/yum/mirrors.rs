@@ -3,6 +3,7 @@
 use crate::support::apt::locked;
 use crate::support::charts::failure_reasons;
 use crate::support::images::sha256_hex;
+use crate::support::peers::file_server;
 use crate::support::rpm_repository;
 use crate::support::yum::YumUpstream;
 
@@ -124,6 +125,34 @@ fn the_next_mirror_is_used_if_one_fails() {
         printed.contains("`$releasever` is a variable of the package manager"),
         "{printed}"
     );
+}
+
+/// The lock names neither the list nor the mirrors.
+#[test]
+fn egress_lists_the_hosts_of_mirrors_for_the_lock() {
+    let Some(up) = YumUpstream::new() else { return };
+    let place = &up.place;
+    rpm_repository::write(&place.path("up/r"), "a");
+    up.sign();
+    let [lists, mirror] = [(); 2].map(|()| file_server(&place.path("up")));
+    place.write("up/mirrors", format!("{}/r\n", mirror.url()));
+    place.write(
+        "m.yaml",
+        format!(
+            "apiVersion: landfall/v1\nkind: Manifest\npackages:\n\
+             - yum: {{url: '{}/gone', mirrorlist: '{}/mirrors', key: key.asc, install: [a], base: none}}\n",
+            up.server.url(),
+            lists.url()
+        ),
+    );
+    up.lock(0, &[]);
+    let report = place.json(0, &["egress"]);
+    let hosts = report["egress"]["hosts"].as_array().unwrap();
+    for server in [&up.server, &lists, &mirror] {
+        let port: u16 = server.address.rsplit_once(':').unwrap().1.parse().unwrap();
+        let is_listed = |host: &serde_json::Value| host["port"] == port;
+        assert!(hosts.iter().any(is_listed), "{port}: {report}");
+    }
 }
 
 #[test]

@@ -207,6 +207,16 @@ impl RegistrySessions {
         }
     }
 
+    /// Records that the source at `by` led to the requests to `url`, which the lock does not name,
+    /// such as those for a list of mirrors. Then `egress` lists the host of `url` for the source.
+    pub fn note_named(&self, url: &str, by: &str) {
+        if let (Ok((url, _)), Ok((by, _))) = (self.file_url(url), self.file_url(by))
+            && host_port(&url) != host_port(&by)
+        {
+            self.transport.ledger().add_named_by(&url, &host_port(&by));
+        }
+    }
+
     /// Returns the URL to fetch a plain file from, and the host that a mirror replaces, if any.
     ///
     /// # Errors

@@ -336,6 +336,7 @@ pub(super) async fn fetch(
             .small_file(&file_url(mirror, path), *size as usize, Some(digest))
             .await;
         found = next.map_err(|error| cause.followed_by(&error));
+        resolver.sessions.note_named(mirror, &source.url);
     }
     let bytes = found?;
     resolver.keep(descriptor, bytes.clone()).await;

@@ -147,6 +147,7 @@ async fn fetch_repomd(
                 }
             });
         found = next.map_err(|next| cause.followed_by(&next.about(mirror)));
+        resolver.sessions.note_named(mirror, &urls.own);
     }
     found
 }
@@ -346,7 +347,7 @@ pub(super) async fn repository_urls(
         // a metalink that cannot be used is an error: only its digest protects an unsigned
         // `repomd.xml`
         Some(MirrorsRequest::Metalink(url)) => {
-            let list = fetch_list(resolver, url)
+            let list = fetch_list(resolver, url, &urls.own)
                 .await
                 .map_err(|cause| cause.about("the metalink"))?;
             if list.repomd.is_empty() {
@@ -355,7 +356,7 @@ pub(super) async fn repository_urls(
             (url, list)
         }
         // a plain list is optional: the repository's own URL still works without it
-        Some(MirrorsRequest::List(url)) => match fetch_list(resolver, url).await {
+        Some(MirrorsRequest::List(url)) => match fetch_list(resolver, url, &urls.own).await {
             Ok(list) => (url, list),
             Err(cause) => {
                 resolver.note_once(&format!(
@@ -392,12 +393,14 @@ pub(super) async fn repository_urls(
     Ok(urls)
 }
 
-async fn fetch_list(resolver: &Resolver, url: &str) -> Result<MirrorList, ResolveError> {
+/// Fetches the list of mirrors of the repository `own`.
+async fn fetch_list(resolver: &Resolver, url: &str, own: &str) -> Result<MirrorList, ResolveError> {
     // several repositories may name the same list
     let bytes = resolver
         .shared_file(url, resolver.limits().document_bytes)
-        .await?;
-    Ok(read_mirrors(&bytes)?)
+        .await;
+    resolver.sessions.note_named(url, own);
+    Ok(read_mirrors(&bytes?)?)
 }
 
 #[cfg(test)]
