@@ -29,10 +29,29 @@ fn each_mistake_has_its_exit_code_and_message() {
     rig.set_faults([]);
     rig.place.write("app.yaml", "image: nginx:1\n");
     rig.place.write("folder/file", "");
+    let head = "apiVersion: landfall/v1\nkind: Manifest\n";
+    rig.place.write(
+        "key.yaml",
+        format!("{head}packages: [{{yum: {{url: 'https://h.test', key: 'https://h.test/k', install: [a]}}}}]\n"),
+    );
+    rig.place.write(
+        "rule.yaml",
+        format!("{head}files: [{{url: 'https://h.test/f'}}]\nverify: [{{match: '*://*', keys: ['https://h.test/k']}}]\n"),
+    );
     let requests_before = rig.up.seen().len() + rig.down.seen().len();
     let table: &[(&str, i32, &[&str])] = &[
         // a missing input is a usage error
         ("lock -f nowhere.yaml", 2, &["nowhere.yaml"]),
+        (
+            "lock -f key.yaml",
+            2,
+            &["key.yaml:3:", "this is a URL, and a file is needed"],
+        ),
+        (
+            "lock -f rule.yaml",
+            2,
+            &["rule.yaml:4:", "is a URL, and a file is needed"],
+        ),
         ("pull --lock nowhere.lock", 2, &["nowhere.lock"]),
         ("pack --lock nowhere.lock -o new", 2, &["nowhere.lock"]),
         ("push --lock nowhere.lock --to DOWN", 2, &["nowhere.lock"]),

@@ -15,7 +15,9 @@ use landfall_model::document::{
 };
 use landfall_model::report::EntryKind;
 use landfall_model::sign::OpenPgpKeys;
-use landfall_model::{Digest, DigestError, ImageRef, MinimumAge, PlatformRequest, has_userinfo};
+use landfall_model::{
+    Digest, DigestError, ImageRef, MinimumAge, PlatformRequest, has_userinfo, is_web_url,
+};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -481,6 +483,12 @@ impl<'a> EntryReader<'a> {
 
     /// Reads a small file whose path is relative to the folder of the manifest.
     pub(super) fn read_file(self, path: &str, at: &SourceSpan) -> ManifestResult<Vec<u8>> {
+        if is_web_url(path) {
+            return Err(at.fault(
+                "this is a URL, and a file is needed",
+                Some("download the file, verify it, and write its path"),
+            ));
+        }
         let path = Path::new(&self.context.text.file)
             .parent()
             .unwrap_or(Path::new(""))

@@ -14,7 +14,9 @@ use landfall_model::document::{
     KeylessSigner, KeylessSigners, SignatureRule, read_input, read_text_input,
 };
 use landfall_model::sign::{FileKey, GitSigners, OpenPgpKeys, SignatureTime};
-use landfall_model::{Digest, Failure, ImageRef, NamePattern, TextPattern, extend_distinct};
+use landfall_model::{
+    Digest, Failure, ImageRef, NamePattern, TextPattern, extend_distinct, is_web_url,
+};
 use std::path::Path;
 
 /// The rules that say whose signatures each item needs. The rules of each document are a list, and
@@ -458,6 +460,10 @@ impl RuleReader<'_> {
     }
 
     fn read_file(&self, key: &'static str, path: &str) -> Result<Vec<u8>, SignatureRuleError> {
+        if is_web_url(path) {
+            let help = "download the file, verify it, and write its path";
+            return Err(self.error(key, format!("{path} is a URL, and a file is needed"), help));
+        }
         let path = self.folder.join(path);
         read_input(&path).map_err(|error| self.unreadable(key, &path, &error))
     }
