@@ -212,6 +212,18 @@ impl HttpResponse {
         Some(futures_util::stream::unfold(Some(decoded), next).boxed())
     }
 
+    /// Returns the body of a message as a stream, whatever its length. A body that was compressed in
+    /// transit is decoded while it arrives.
+    ///
+    /// # Errors
+    /// If landfall does not know the compression of `what`.
+    pub fn message_stream(self, what: &str) -> Result<ByteStream, HttpError> {
+        match self.compression_error(what) {
+            Some(error) => self.decoded_stream(u64::MAX).ok_or(error),
+            None => Ok(self.stream()),
+        }
+    }
+
     /// Reads the whole body into memory. A body that was compressed in transit is decoded, unless
     /// landfall does not know its coding.
     ///

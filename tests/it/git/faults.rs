@@ -3,7 +3,10 @@
 
 use super::{locked, manifest, output};
 use crate::support::git::{GitServer, GitServerBehavior, history};
-use crate::support::{Place, landfall_serve};
+use crate::support::http::Response;
+use crate::support::images::gzip;
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
+use crate::support::{Place, landfall_serve, need};
 use base64::Engine as _;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
@@ -16,6 +19,35 @@ fn sample(refs: &str) -> Option<(GitServer, Place)> {
     let place = Place::new();
     place.write("m.yaml", manifest(&server.url("team/platform.git"), refs));
     Some((server, place))
+}
+
+/// A proxy may compress answers, although they are requested without compression.
+#[test]
+fn compressed_answers_are_decoded() {
+    let Some((server, _)) = sample("ref: main") else {
+        return;
+    };
+    if !need(&["gzip"]) {
+        return;
+    }
+    let front = ReverseProxy::new(&server.address, |_| {
+        ProxyAction::Change(Box::new(|response: &mut Response| {
+            response.body = gzip(&response.body);
+            let is_kept = |(name, _): &(String, String)| name != "content-length";
+            response.headers.retain(is_kept);
+            let coding = ("Content-Encoding".into(), "gzip".into());
+            response.headers.push(coding);
+        }))
+    });
+    let place = Place::new();
+    let url = format!("http://{}/team/platform.git", front.address);
+    place.write("m.yaml", manifest(&url, "ref: main"));
+    place.ok(&["lock", "-f", "m.yaml"]);
+    let repository = server.place.path("repos/team/platform.git");
+    let commit = server.git(&repository, &["rev-parse", "main"]);
+    let lock = place.read("landfall.lock");
+    assert!(lock.contains(commit.trim()), "{lock}");
+    place.ok(&["pull", "--store", "other"]);
 }
 
 /// Starts landfall in the background.

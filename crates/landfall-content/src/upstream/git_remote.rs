@@ -68,7 +68,9 @@ async fn read_list(
     let answered = answer.url.clone();
     let protocol = |error: GitError| BodyFailure::Final(git_error(error).at(&answered));
     let mut left = limits.git_ref_list_bytes;
-    let mut body = answer.stream();
+    let mut body = answer
+        .message_stream("the answer of the git server")
+        .map_err(BodyFailure::Final)?;
     while let Some(bytes) = body.next().await {
         let bytes = bytes.map_err(BodyFailure::reading)?;
         left = left.checked_sub(bytes.len()).ok_or_else(|| {
@@ -124,7 +126,9 @@ async fn receive_pack(
     };
     let protocol = |error: GitError| BodyFailure::Final(git_error(error).at(&answered));
     let mut file = tempfile::tempfile().map_err(local)?;
-    let mut body = answer.stream();
+    let mut body = answer
+        .message_stream("the answer of the git server")
+        .map_err(BodyFailure::Final)?;
     let mut pack = Vec::new();
     let mut size = 0;
     while let Some(bytes) = body.next().await {
