@@ -264,11 +264,13 @@ fn without_identity(values: &Mapping, existing: &Value) -> Mapping {
     if let (Some(Value::Mapping(metadata)), Some(existing)) =
         (values.get_mut("metadata"), existing.get("metadata"))
     {
-        for key in ["name", "namespace"]
-            .into_iter()
-            .filter(|key| existing.get(key).is_some())
-        {
-            metadata.shift_remove(key);
+        let has_name = existing.get("name").is_some();
+        if has_name {
+            metadata.shift_remove("name");
+        }
+        // an object without a namespace belongs to the one in which it is applied
+        if has_name || existing.get("namespace").is_some() {
+            metadata.shift_remove("namespace");
         }
     }
     values
@@ -403,6 +405,19 @@ mod tests {
         .unwrap_err()
         .to_string();
         assert!(error.contains("a.yaml, b.yaml"), "{error}");
+    }
+
+    #[test]
+    fn an_object_keeps_its_namespace_or_has_none() {
+        let ours = [file(
+            "kind: A\nmetadata: {name: a, namespace: default}\nspec: 1\n",
+        )];
+        for metadata in ["{name: a}", "{name: b}", "{name: a, namespace: n}"] {
+            let mine = format!("kind: A\nmetadata: {metadata}\n");
+            let merged =
+                merge_into(Path::new("f"), &mine, &ours, &[], MergeRules::default()).unwrap();
+            assert_eq!(merged.text, format!("{mine}spec: 1\n"));
+        }
     }
 
     #[test]
