@@ -73,6 +73,20 @@ enum Verb {
 }
 
 impl Verb {
+    /// Whether the verb reads the site. The others show or write what a user needs to correct a site
+    /// that is named by the environment.
+    fn reads_site(&self) -> bool {
+        !matches!(
+            self,
+            Verb::Init(_)
+                | Verb::Import(_)
+                | Verb::Completions(_)
+                | Verb::Man(_)
+                | Verb::Help(_)
+                | Verb::Schema(_)
+        )
+    }
+
     fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         match self {
             Verb::Init(verb) => verb.run(context),
@@ -195,7 +209,9 @@ pub fn main() -> ExitCode {
         page: Arc::new(PageRecorder::new(&cli.global)),
         log: None,
     };
-    let context = match Context::new(cli.global.clone()) {
+    let mut global = cli.global.clone();
+    global.site = global.site.filter(|_| cli.verb.reads_site());
+    let context = match Context::new(global) {
         Ok(context) => context,
         Err(failure) => return printer.finish(Err(failure)),
     };

@@ -612,6 +612,26 @@ fn doctor_reports_an_unknown_name_once() {
 }
 
 #[test]
+fn help_and_first_files_need_no_valid_site() {
+    let place = crate::support::Place::new();
+    place.write("site.yaml", "kind: Site\nprxy: 1\n");
+    for words in [
+        "help site",
+        "schema site",
+        "man lock",
+        "completions bash",
+        "init -o kit",
+    ] {
+        let mut command = place.landfall();
+        command.env("LANDFALL_SITE", "site.yaml");
+        command.args(words.split(' ')).assert().success();
+    }
+    let mut command = place.landfall();
+    command.env("LANDFALL_SITE", "site.yaml").arg("doctor");
+    command.assert().code(2);
+}
+
+#[test]
 fn help_groups_the_verbs_in_the_order_in_which_a_newcomer_needs_them() {
     let rig = crate::support::Place::new();
     let printed =
