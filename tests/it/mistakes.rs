@@ -75,7 +75,11 @@ fn each_mistake_has_its_exit_code_and_message() {
         ("diff nowhere landfall.lock", 2, &["nowhere"]),
         ("gc --lock nowhere.lock", 2, &["nowhere.lock"]),
         ("ls nowhere", 2, &["nowhere"]),
-        ("pull --site nowhere.yaml", 2, &["nowhere.yaml"]),
+        (
+            "pull --site nowhere.yaml",
+            2,
+            &["nowhere.yaml", "--site or LANDFALL_SITE names it"],
+        ),
         ("pack -o new --sign nowhere", 2, &["nowhere"]),
         ("verify first.bundle --lock nowhere", 2, &["nowhere"]),
         (
