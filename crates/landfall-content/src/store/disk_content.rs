@@ -142,6 +142,10 @@ pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Erro
     move |source| {
         let hint = match source.kind() {
             std::io::ErrorKind::PermissionDenied => "; choose another store with --store DIR",
+            std::io::ErrorKind::ReadOnlyFilesystem => {
+                "; a store must be writable: copy it, and name the copy with --store DIR. Bundles \
+                 are read from such media"
+            }
             _ => hint(&source),
         };
         WriteError::Io {
@@ -157,6 +161,17 @@ pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Erro
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_store_on_read_only_media_is_told_apart() {
+        let error = std::io::ErrorKind::ReadOnlyFilesystem.into();
+        let message = io("open", Path::new("in-use"))(error).to_string();
+        assert!(
+            message.starts_with("store: cannot open in-use: ")
+                && message.contains("; a store must be writable: copy it"),
+            "{message}"
+        );
+    }
 
     fn blob(bytes: &[u8]) -> Descriptor {
         Descriptor {
