@@ -13,7 +13,7 @@ pub(super) const FORMAT: ImageListFormat = ImageListFormat {
     },
     references,
     if_empty: (
-        "this log contains no `Image found` line",
+        "this log contains no `Image found` line in JSON",
         "write it with `kubermatic-installer mirror-images --dry-run -o json REGISTRY 2> FILE`; \
          REGISTRY must not be a local:// archive",
     ),
