@@ -16,6 +16,7 @@ use shared::finish::check_report;
 use shared::logging::start_logging;
 use shared::page_recorder::PageRecorder;
 use shared::{CliError, Context, Exit, GlobalFlags, ResultPrinter, VerbOutcome};
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -148,6 +149,20 @@ fn ignore_empty_tmpdir() {
     }
 }
 
+/// Returns the first argument whose `~` no shell expanded, as in `--store=~/store`. It would create
+/// a folder called `~`, which people then remove with a command that removes their home.
+fn unexpanded_home(arguments: impl Iterator<Item = OsString>) -> Option<String> {
+    let mut texts = arguments.filter_map(|argument| argument.into_string().ok());
+    texts.find_map(|text| {
+        let value = match text.strip_prefix("--") {
+            Some(flag) => flag.split_once('=')?.1,
+            None => &text,
+        };
+        let is_home = value == "~" || value.starts_with("~/");
+        (is_home && !Path::new("~").exists()).then(|| value.to_owned())
+    })
+}
+
 /// Masks user names and passwords in the arguments that clap refused and would print.
 fn without_passwords(mut error: clap::Error) -> clap::Error {
     let kinds = [
@@ -209,6 +224,12 @@ pub fn main() -> ExitCode {
         page: Arc::new(PageRecorder::new(&cli.global)),
         log: None,
     };
+    if let Some(value) = unexpanded_home(std::env::args_os()) {
+        printer.global.report = None;
+        let message = format!("'{value}': the shell did not expand ~");
+        let help = "write a space in place of = after the flag, or $HOME in place of ~";
+        return printer.finish(Err(CliError::usage(message).with_help(help)));
+    }
     let mut global = cli.global.clone();
     global.site = global.site.filter(|_| cli.verb.reads_site());
     let context = match Context::new(global) {
@@ -282,6 +303,22 @@ mod tests {
                 message.contains("***@r:5000") && !message.contains("hunter2"),
                 "{message}"
             );
+        }
+    }
+
+    #[test]
+    fn a_tilde_that_no_shell_expanded_is_found() {
+        for (argument, expected) in [
+            ("--store=~/store", Some("~/store")),
+            ("~/b.tar.zst", Some("~/b.tar.zst")),
+            ("~", Some("~")),
+            ("--store=/home/a", None),
+            ("--only=quay.io/a", None),
+            ("b~", None),
+            ("~1.7", None),
+        ] {
+            let found = unexpanded_home([OsString::from(argument)].into_iter());
+            assert_eq!(found.as_deref(), expected, "{argument}");
         }
     }
 

@@ -147,6 +147,17 @@ fn each_mistake_has_its_exit_code_and_message() {
             1,
             &["the file folder", "it is a folder; name a file in it"],
         ),
+        // no folder called ~ is created
+        (
+            "pack --out=~/new.tar.zst",
+            2,
+            &["'~/new.tar.zst': the shell did not expand ~", "$HOME"],
+        ),
+        (
+            "export files first.bundle --out=~/files --report=~/r.json",
+            2,
+            &["'~/files': the shell did not expand ~"],
+        ),
         // a file server is named with a scheme
         (
             "rewrite app.yaml --lock landfall.lock --to DOWN --files 172.20.0.2:8080",
@@ -237,6 +248,7 @@ fn each_mistake_has_its_exit_code_and_message() {
         // `--idle` is suggested only for a misspelling of it, and no line has one
         assert!(!printed.contains("--idle'"), "{line}:\n{printed}");
     }
+    assert!(!rig.place.path("~").exists());
     let seen = || format!("{}\n{}", rig.up.shown(), rig.down.shown());
     assert_eq!(
         rig.up.seen().len() + rig.down.seen().len(),
