@@ -156,7 +156,7 @@ fn unexpanded_home(arguments: impl Iterator<Item = OsString>) -> Option<String> 
     texts.find_map(|text| {
         let value = match text.strip_prefix("--") {
             Some(flag) => flag.split_once('=')?.1,
-            None => &text,
+            None => text.as_str(),
         };
         let is_home = value == "~" || value.starts_with("~/");
         (is_home && !Path::new("~").exists()).then(|| value.to_owned())
@@ -317,7 +317,7 @@ mod tests {
             ("b~", None),
             ("~1.7", None),
         ] {
-            let found = unexpanded_home([OsString::from(argument)].into_iter());
+            let found = unexpanded_home(std::iter::once(OsString::from(argument)));
             assert_eq!(found.as_deref(), expected, "{argument}");
         }
     }
