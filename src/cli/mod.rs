@@ -125,15 +125,18 @@ impl Verb {
     }
 }
 
+/// The flags that have a default in the environment.
+const VARIABLES: [(&str, &str); 3] = [
+    ("store", "LANDFALL_STORE"),
+    ("site", "LANDFALL_SITE"),
+    ("log", "LANDFALL_LOG_FILE"),
+];
+
 /// The command line. An empty environment variable counts as unset: scripts and CI systems often
 /// cannot remove a variable.
 fn command() -> Command {
     let mut command = help::complete(Cli::command());
-    for (flag, variable) in [
-        ("store", "LANDFALL_STORE"),
-        ("site", "LANDFALL_SITE"),
-        ("log", "LANDFALL_LOG_FILE"),
-    ] {
+    for (flag, variable) in VARIABLES {
         if std::env::var_os(variable).is_some_and(|value| value.is_empty()) {
             command = command.mut_arg(flag, |flag| flag.env(None::<&str>));
         }
@@ -149,10 +152,11 @@ fn ignore_empty_tmpdir() {
     }
 }
 
-/// Returns the first argument whose `~` no shell expanded, as in `--store=~/store`. It would create
-/// a folder called `~`, which people then remove with a command that removes their home.
-fn unexpanded_home(arguments: impl Iterator<Item = OsString>) -> Option<String> {
-    let mut texts = arguments.filter_map(|argument| argument.into_string().ok());
+/// Returns the first argument or value of a variable whose `~` no shell expanded, as in
+/// `--store=~/store`. It would create a folder called `~`, which people then remove with a command
+/// that removes their home.
+fn unexpanded_home(given: impl Iterator<Item = OsString>) -> Option<String> {
+    let mut texts = given.filter_map(|one| one.into_string().ok());
     texts.find_map(|text| {
         let value = match text.strip_prefix("--") {
             Some(flag) => flag.split_once('=')?.1,
@@ -224,10 +228,13 @@ pub fn main() -> ExitCode {
         page: Arc::new(PageRecorder::new(&cli.global)),
         log: None,
     };
-    if let Some(value) = unexpanded_home(std::env::args_os()) {
+    let variables = VARIABLES.map(|(_, variable)| std::env::var_os(variable));
+    let given = std::env::args_os().chain(variables.into_iter().flatten());
+    if let Some(value) = unexpanded_home(given) {
         printer.global.report = None;
         let message = format!("'{value}': the shell did not expand ~");
-        let help = "write a space in place of = after the flag, or $HOME in place of ~";
+        let help = "write a space in place of = after the flag, or $HOME or the path of the home \
+                    folder in place of ~";
         return printer.finish(Err(CliError::usage(message).with_help(help)));
     }
     let mut global = cli.global.clone();

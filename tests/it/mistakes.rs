@@ -642,9 +642,10 @@ fn help_and_first_files_need_no_valid_site() {
         command.env("LANDFALL_SITE", "site.yaml");
         command.args(words.split(' ')).assert().success();
     }
-    let mut command = place.landfall();
-    command.env("LANDFALL_SITE", "site.yaml").arg("doctor");
-    command.assert().code(2);
+    for (variable, value) in [("LANDFALL_SITE", "site.yaml"), ("LANDFALL_STORE", "~/store")] {
+        let mut command = place.landfall();
+        command.env(variable, value).arg("doctor").assert().code(2);
+    }
 }
 
 #[test]
