@@ -642,7 +642,10 @@ fn help_and_first_files_need_no_valid_site() {
         command.env("LANDFALL_SITE", "site.yaml");
         command.args(words.split(' ')).assert().success();
     }
-    for (variable, value) in [("LANDFALL_SITE", "site.yaml"), ("LANDFALL_STORE", "~/store")] {
+    for (variable, value) in [
+        ("LANDFALL_SITE", "site.yaml"),
+        ("LANDFALL_STORE", "~/store"),
+    ] {
         let mut command = place.landfall();
         command.env(variable, value).arg("doctor").assert().code(2);
     }
