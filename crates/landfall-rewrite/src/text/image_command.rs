@@ -166,7 +166,7 @@ fn is_variable(word: &str) -> bool {
         .strip_prefix('$')
         .filter(|rest| rest.starts_with('$'))
         .unwrap_or(word);
-    placeholder(word, word.len()) == Some(word.len())
+    matches!(word, "$@" | "$*") || placeholder(word, word.len()) == Some(word.len())
 }
 
 #[cfg(test)]
@@ -234,6 +234,11 @@ mod tests {
             ("ctr -n k8s.io run --rm a:1 name", "a:1"),
             ("docker --debug pull -q a:1 && nerdctl run b", "a:1 b"),
             ("docker exec a:1; docker network create a:1; docker run", ""),
+            ("docker run -v `cd a && pwd`:/x a:1; docker run b", "a:1 b"),
+            ("x=`docker run a:1`; docker run b", "a:1 b"),
+            ("docker run -v ${{ github.workspace }}:/x a:1", "a:1"),
+            ("docker run -e \"A=b c\" -l 'd e'=f a:1", "a:1"),
+            ("docker run $FLAGS ${MORE[@]} \"$@\" a:1", "a:1"),
             ("docker run --rm -v $(pwd):/x -w /x a:1 make", "a:1"),
             ("docker run $FLAGS $$(tty -s && echo -it) a:1 make", "a:1"),
             ("docker run ${IMAGE} sh", "sh"),

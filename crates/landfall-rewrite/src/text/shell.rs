@@ -82,10 +82,13 @@ fn unquoted(word: &str) -> &str {
 /// time.
 const MAX_SUBSTITUTION_BYTES: usize = 256;
 
-/// The length of the quoted text or the command substitution at the beginning of `text`.
+/// The length of the quoted text, the command substitution or the placeholder of a template at the
+/// beginning of `text`.
 fn group_len(text: &str) -> Option<usize> {
     match text.chars().next()? {
-        '$' if text.starts_with("$(") => placeholder(text, MAX_SUBSTITUTION_BYTES),
+        _ if ["$(", "${", "{{"].iter().any(|open| text.starts_with(open)) => {
+            placeholder(text, MAX_SUBSTITUTION_BYTES)
+        }
         '"' => {
             let mut quotes = text[1..].match_indices('"').map(|(at, _)| at + 1);
             let close = quotes.find(|at| !text[..*at].ends_with('\\'))?;
