@@ -8,6 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crypto_secretbox::aead::{Aead, KeyInit};
 use crypto_secretbox::{Key, Nonce, XSalsa20Poly1305};
+use landfall_model::sign::armor;
 use landfall_model::{Digest, Failure, read_chunks};
 use p256::ecdsa::signature::Signer;
 use p256::ecdsa::{DerSignature, SigningKey};
@@ -147,17 +148,7 @@ pub(crate) const BEGIN_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
 
 /// Encodes `der` as PEM, with lines of 64 characters, as transparency logs store it.
 pub(crate) fn pem(label: &str, der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    let mut pem = format!("-----BEGIN {label}-----\n");
-    let mut rest = text.as_str();
-    while !rest.is_empty() {
-        let (line, after) = rest.split_at(rest.len().min(64));
-        pem.push_str(line);
-        pem.push('\n');
-        rest = after;
-    }
-    pem.push_str(&format!("-----END {label}-----\n"));
-    pem
+    armor(label, der, 64)
 }
 
 /// The media type of the bundles that this release writes.

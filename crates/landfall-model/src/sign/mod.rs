@@ -25,6 +25,6 @@ pub use self::file_key::FileKey;
 pub use self::openpgp::OpenPgpKeys;
 pub use self::openpgp_rules::SignatureTime;
 pub use self::openpgp_signer::OpenPgpSigner;
-pub use self::public_key::PublicKey;
+pub use self::public_key::{PublicKey, armor};
 pub use self::signature::Signature;
 pub use self::signer::Signer;

@@ -286,12 +286,12 @@ pub(super) fn number(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Encodes bytes in base64 between `-----BEGIN label-----` and `-----END label-----`, in lines of
-/// 70 characters like OpenSSH.
-pub(super) fn armor(label: &str, bytes: &[u8]) -> String {
+/// `width` characters.
+pub fn armor(label: &str, bytes: &[u8], width: usize) -> String {
     let text = STANDARD.encode(bytes);
     let lines: String = text
         .as_bytes()
-        .chunks(70)
+        .chunks(width)
         .flat_map(|line| line.iter().copied().chain([b'\n']).map(char::from))
         .collect();
     format!("-----BEGIN {label}-----\n{lines}-----END {label}-----\n")
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn armor_is_removed_again() {
         let bytes: Vec<u8> = (0..=255).collect();
-        let text = armor("X Y", &bytes);
+        let text = armor("X Y", &bytes, 70);
         assert!(text.lines().all(|line| line.len() <= 70) && text.ends_with("-----END X Y-----\n"));
         assert_eq!(dearmor("X Y", &text), Some(bytes));
         assert_eq!(dearmor("X", &text), None);

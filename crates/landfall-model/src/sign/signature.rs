@@ -136,9 +136,8 @@ impl Signature {
             self.hash.as_str().as_bytes(),
             &self.value,
         ];
-        armor(
-            LABEL,
-            &[MAGIC, &VERSION.to_be_bytes(), &strings(&fields)].concat(),
-        )
+        let bytes = [MAGIC, &VERSION.to_be_bytes(), &strings(&fields)].concat();
+        // lines as long as those of OpenSSH
+        armor(LABEL, &bytes, 70)
     }
 }

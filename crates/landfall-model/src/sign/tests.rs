@@ -118,7 +118,7 @@ fn a_signature_with_a_changed_byte_is_rejected() {
     for at in 0..bytes.len() {
         let mut bad = bytes.clone();
         bad[at] ^= 1;
-        let text = super::public_key::armor("SSH SIGNATURE", &bad);
+        let text = super::armor("SSH SIGNATURE", &bad, 70);
         let Ok(signature) = Signature::parse(text.as_bytes()) else {
             continue;
         };
