@@ -4,19 +4,18 @@
 //! 1. `files`: reading and writing at an offset, identity and stamp of a file, locks, kinds of
 //!    files, free space, and file names;
 //! 2. `attributes`: modes, owners and extended attributes;
-//! 3. `names`: file names that a system does not have;
-//! 4. `folders`: the user's home and cache folders, and the folder for large temporary files;
-//! 5. `sockets`: sending a file over a connection, the limit of open files, and the socket of an
+//! 3. `paths`: file names that a system does not have, the user's home and cache folders, and the
+//!    folder for large temporary files;
+//! 4. `sockets`: sending a file over a connection, the limit of open files, and the socket of an
 //!    SSH agent;
-//! 6. `signals` (feature `signals`): Ctrl-C, and the signals that end or reload a server.
+//! 5. `signals` (feature `signals`): Ctrl-C, and the signals that end or reload a server.
 //!
 //! If a system lacks something, the function does the next best thing and its documentation says
 //! what is missing.
 
 mod attributes;
 mod files;
-mod folders;
-mod names;
+mod paths;
 #[cfg(feature = "signals")]
 pub mod signals;
 mod sockets;
@@ -29,8 +28,7 @@ pub use files::{
     hard_links, has_colours, is_at, is_pipe, is_socket, open_locked, punch_hole, stdout_file,
     sync_folder, too_many_links, wait_locked, without_waiting,
 };
-pub use folders::{cache_folder, home_folder, scratch_folder};
-pub use names::{exact_path, path_fault, path_key};
+pub use paths::{cache_folder, exact_path, home_folder, path_fault, path_key, scratch_folder};
 pub use sockets::{
     AsSocket, agent_path, connect_agent, is_too_many_files, raise_open_files, send_file,
 };
