@@ -3,7 +3,6 @@
 mod compare_lock;
 mod entry_reader;
 pub(crate) mod index;
-mod object_part;
 mod signers;
 mod verified_blob_reader;
 pub mod verify;
