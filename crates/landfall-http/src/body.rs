@@ -2,9 +2,8 @@
 //! receives, and notices a stall.
 
 use crate::error::{ErrorKind, HttpError, describe, host_port};
-use crate::host_limiter::HostSlot;
+use crate::host_limiter::{HostSlot, lend_while_waiting};
 use crate::ledger::{Contact, Ledger};
-use crate::lendable_slot::lend_while_waiting;
 use crate::transport::Transport;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, Either};

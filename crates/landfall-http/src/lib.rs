@@ -60,7 +60,6 @@ mod exchange;
 mod explain;
 mod host_limiter;
 mod ledger;
-mod lendable_slot;
 mod lost_hosts;
 mod no_proxy;
 mod path_inspection;
@@ -81,9 +80,8 @@ pub use crate::body::{
 pub use crate::clients::{TlsError, TlsProfile, read_certificates, read_private_key};
 pub use crate::error::{DistributionError, ErrorKind, HttpError, host_of, host_port, redacted_url};
 pub use crate::exchange::HttpRequest;
-pub use crate::host_limiter::SlotClass;
+pub use crate::host_limiter::{LendableSlot, SlotClass, UnlimitedSlot, lend_while_waiting};
 pub use crate::ledger::RequestPurpose;
-pub use crate::lendable_slot::{LendableSlot, UnlimitedSlot, lend_while_waiting};
 pub use crate::no_proxy::{bypasses_proxy, ineffective_entry};
 pub use crate::path_inspection::{ConnectOutcome, ConnectRoute, PathInspection};
 pub use crate::private_targets::PrivateTargets;
