@@ -7,7 +7,7 @@ use crate::body::{
 use crate::error::{ErrorKind, HttpError, host_port, redacted_url};
 use crate::host_limiter::{HostSlot, QuotaKey, SlotClass};
 use crate::ledger::{Contact, RequestPurpose, rounded};
-use crate::private_targets::{NamedBy, refused_name};
+use crate::private_targets::refused_name;
 use crate::proxy::ProxyUrl;
 use crate::proxy_sign_in::ProxySignInTurn;
 use crate::transport::Transport;
@@ -61,7 +61,7 @@ struct Exchange<'a> {
     request: &'a HttpRequest,
     /// The proxy, or `None` for a direct connection.
     route: Option<&'a ProxyUrl>,
-    named_by: Option<NamedBy<'a>>,
+    named_by: Option<&'a str>,
     client: reqwest::Client,
     /// The body, if it is a stream.
     stream: Option<ByteStream>,
@@ -83,9 +83,7 @@ impl Transport {
         let mut named_by = self.named_by(request).await;
         let mut sets_cookies = false;
         for _ in 0..=self.limits().redirects {
-            let response = self
-                .send_once(&hop, named_by.as_deref().map(NamedBy), attempt)
-                .await?;
+            let response = self.send_once(&hop, named_by.as_deref(), attempt).await?;
             let is_followed = match response.status.as_u16() {
                 300..=303 => {
                     request.keeps_method || matches!(hop.method, Method::GET | Method::HEAD)
@@ -165,7 +163,7 @@ impl Transport {
     async fn send_once(
         &self,
         request: &HttpRequest,
-        named_by: Option<NamedBy<'_>>,
+        named_by: Option<&str>,
         attempt: u32,
     ) -> Result<HttpResponse, HttpError> {
         let url = &request.url;

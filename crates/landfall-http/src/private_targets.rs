@@ -154,11 +154,7 @@ impl Resolve for PublicOnly {
 }
 
 // Checks the hosts that responses name: in a redirect, a token realm, the `Location` of an upload,
-// a foreign layer or an index.
-
-/// The public host, as `host:port`, whose response named a URL.
-#[derive(Clone, Copy)]
-pub(super) struct NamedBy<'a>(pub(super) &'a str);
+// a foreign layer or an index. A public host whose response named a URL is written as `host:port`.
 
 impl Transport {
     /// Checks a `url` in a file of the host `named_by` (`host:port`), such as an index of packages.
@@ -172,7 +168,7 @@ impl Transport {
             return Ok(());
         }
         let route = self.proxies().proxy_for(url);
-        self.check_literal(url, NamedBy(named_by))?;
+        self.check_literal(url, named_by)?;
         if route.is_some() || self.is_allowed(url) {
             return Ok(());
         }
@@ -185,7 +181,7 @@ impl Transport {
             .map(SocketAddr::ip)
             .find(|address| is_private(*address) && !self.is_allowed_address(*address, url));
         if let Some(address) = refused_address {
-            return Err(refused_target(url, NamedBy(named_by), address));
+            return Err(refused_target(url, named_by, address));
         }
         // the addresses may change before a request is sent, which checks them again
         locked(&self.0.named_hosts).insert(host_port(url), named_by.to_owned());
@@ -255,7 +251,7 @@ impl Transport {
         &self,
         url: &Url,
         route: Option<&ProxyUrl>,
-        named_by: Option<NamedBy<'_>>,
+        named_by: Option<&str>,
     ) -> Result<reqwest::Client, HttpError> {
         check_host(url)?;
         if let Some(named_by) = named_by {
@@ -272,7 +268,7 @@ impl Transport {
     }
 
     /// Checks the host of `url` if it is an address literal, which no resolver sees.
-    fn check_literal(&self, url: &Url, named_by: NamedBy<'_>) -> Result<(), HttpError> {
+    fn check_literal(&self, url: &Url, named_by: &str) -> Result<(), HttpError> {
         match address_literal(url.host_str().unwrap_or_default()) {
             Some(address) if is_private(address) && !self.is_allowed(url) => {
                 Err(refused_target(url, named_by, address))
@@ -332,17 +328,12 @@ fn check_tunnel(url: &Url, route: Option<&ProxyUrl>) -> Result<(), HttpError> {
 
 /// Returns the error for a connection that was refused because all addresses of its host are
 /// private; `None` if it failed for another reason.
-pub(super) fn refused_name(
-    url: &Url,
-    named_by: NamedBy<'_>,
-    error: &reqwest::Error,
-) -> Option<HttpError> {
+pub(super) fn refused_name(url: &Url, named_by: &str, error: &reqwest::Error) -> Option<HttpError> {
     let PrivateAddress(address) = find::<PrivateAddress>(error)?;
     Some(refused_target(url, named_by, *address))
 }
 
-fn refused_target(url: &Url, named_by: NamedBy<'_>, address: IpAddr) -> HttpError {
-    let NamedBy(by) = named_by;
+fn refused_target(url: &Url, named_by: &str, address: IpAddr) -> HttpError {
     let target = match address_literal(url.host_str().unwrap_or_default()) {
         Some(_) => format!("the private address {}", host_port(url)),
         None => format!(
@@ -351,8 +342,8 @@ fn refused_target(url: &Url, named_by: NamedBy<'_>, address: IpAddr) -> HttpErro
         ),
     };
     let words = format!(
-        "{by}, a public host, leads to {target}; refused, because a response of a public host must \
-         not lead requests into a private network; if this is intended, add \
+        "{named_by}, a public host, leads to {target}; refused, because a response of a public \
+         host must not lead requests into a private network; if this is intended, add \
          `{KEY}: [\"{address}\"]` to the site"
     );
     HttpError::new(ErrorKind::Invalid, words).at(url)
