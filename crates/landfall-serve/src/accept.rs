@@ -1,9 +1,8 @@
 //! Accepts connections, serves their requests, and closes the connections gracefully.
 
-use crate::body::{Body, boxed_body};
 use crate::connections::{SendfileQueue, TrackedConnection, TrackedStream};
 use crate::observe::{ObservedResponseBody, RequestInfo, TrackedRequestBody};
-use crate::response::RequestError;
+use crate::response::{Body, RequestError, boxed_body};
 use crate::route::{ServerName, with_single_slashes};
 use crate::router;
 use crate::run::Listener;

@@ -1,9 +1,9 @@
 //! Blobs and manifests as responses: the requested range, the body, and the headers around it.
 
-use crate::body::{Body, streamed_body};
 use crate::connections::SendfileQueue;
 use crate::response::{
-    BodyBuffers, CONTENT_DIGEST, RequestError, ServerResponse, blocking, empty_response, set_header,
+    Body, BodyBuffers, CONTENT_DIGEST, RequestError, ServerResponse, blocking, empty_response,
+    set_header, streamed_body,
 };
 use crate::route::header_text;
 use crate::state::ServerState;

@@ -55,7 +55,6 @@
 mod accept;
 mod api;
 mod blobs;
-mod body;
 mod catalog;
 mod connections;
 mod export;

@@ -1,17 +1,17 @@
-//! Building responses and errors in the format of the distribution API, and the memory of their
-//! bodies: reusable buffers, and a limit on all answers in progress.
+//! Building responses and errors in the format of the distribution API, their bodies, and the memory
+//! of the bodies: reusable buffers, and a limit on all answers in progress.
 
-use crate::body::{Body, full_body, streamed_body};
 use crate::connections::RequestPermit;
 use crate::router::overloaded;
 use crate::state::ServerState;
 use crate::writable::WritableStoreError;
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{Stream, StreamExt, stream};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, StatusCode};
-use http_body_util::BodyExt;
-use hyper::body::Body as HttpBody;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Body as HttpBody, Frame};
 use landfall_content::{ContentError, is_full_disk};
 use landfall_model::locked;
 use serde_json::json;
@@ -200,6 +200,40 @@ pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, RequestError> {
     Ok(spawn_blocking(work).await?)
+}
+
+// The bodies of requests and responses.
+
+/// The error of a body, such as that of a connection, or of a limit.
+pub(crate) type BodyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A body of any type.
+pub(crate) type Body = UnsyncBoxBody<Bytes, BodyError>;
+
+/// Returns `body` as a body of any type.
+pub(crate) fn boxed_body<B>(body: B) -> Body
+where
+    B: HttpBody<Data = Bytes, Error: Into<BodyError>> + Send + 'static,
+{
+    body.map_err(Into::into).boxed_unsync()
+}
+
+/// Returns a body of these bytes, whose length is known.
+pub(crate) fn full_body(bytes: impl Into<Bytes>) -> Body {
+    boxed_body(Full::new(bytes.into()))
+}
+
+/// Returns a body that consists of `pieces`. An error aborts the connection.
+pub(crate) fn streamed_body<B, E>(pieces: impl Stream<Item = Result<B, E>> + Send + 'static) -> Body
+where
+    B: Into<Bytes> + 'static,
+    E: Into<BodyError> + 'static,
+{
+    let frames = pieces.map(|piece| match piece {
+        Ok(bytes) => Ok(Frame::data(bytes.into())),
+        Err(error) => Err(error.into()),
+    });
+    StreamBody::new(frames).boxed_unsync()
 }
 
 // Reusable buffers for the pieces of response bodies. Allocating fresh memory would take as long

@@ -2,7 +2,6 @@
 
 use crate::api::{self, ReadResult};
 use crate::blobs::blob_response;
-use crate::body::Body;
 use crate::catalog::{CHART_INDEX, media_type_of};
 use crate::connections::RequestPermit;
 use crate::git::{GitRoute, respond_git};
@@ -10,7 +9,8 @@ use crate::metrics_page::metrics_page;
 use crate::observe::UserName;
 use crate::page;
 use crate::response::{
-    RequestError, ServerResponse, blocking, response_with_body, set_header, within_answer_memory,
+    Body, RequestError, ServerResponse, blocking, response_with_body, set_header,
+    within_answer_memory,
 };
 use crate::route::{
     FORWARDED_PROTO, RequestHosts, Route, header_text, host_as_written, is_over_tls,

@@ -2,9 +2,9 @@
 //! "Pushing blobs").
 
 use super::deletion::sweep;
-use crate::body::{Body, BodyError};
 use crate::response::{
-    CONTENT_DIGEST, RequestError, ServerResponse, blocking, empty_response, set_header,
+    Body, BodyError, CONTENT_DIGEST, RequestError, ServerResponse, blocking, empty_response,
+    set_header,
 };
 use crate::route::{self, header_text, query_value};
 use crate::state::ServerState;
@@ -379,7 +379,7 @@ fn incomplete(message: String) -> RequestError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::{boxed_body, full_body, streamed_body};
+    use crate::response::{boxed_body, full_body, streamed_body};
     use futures_util::stream;
     use http_body_util::Limited;
     use std::io;

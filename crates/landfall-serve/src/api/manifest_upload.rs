@@ -1,9 +1,9 @@
 //! Uploads of manifests (distribution-spec "Pushing manifests").
 
 use super::blob_upload::{ensure_pushed, receive};
-use crate::body::{Body, boxed_body};
 use crate::response::{
-    CONTENT_DIGEST, RequestError, ServerResponse, blocking, empty_response, set_header,
+    Body, CONTENT_DIGEST, RequestError, ServerResponse, blocking, boxed_body, empty_response,
+    set_header,
 };
 use crate::route::{ManifestReference, header_text, query_values};
 use crate::state::ServerState;

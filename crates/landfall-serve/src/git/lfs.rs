@@ -2,9 +2,8 @@
 //! downloads.
 
 use super::message::read_message;
-use crate::body::Body;
 use crate::catalog::ServedGitRepository;
-use crate::response::{RequestError, ServerResponse, response_in_pieces, response_with_body};
+use crate::response::{Body, RequestError, ServerResponse, response_in_pieces, response_with_body};
 use crate::route::{host_as_written, is_over_tls};
 use http::StatusCode;
 use http::request::Parts;

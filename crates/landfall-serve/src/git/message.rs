@@ -1,7 +1,6 @@
 //! Reads the body of a request of git's protocol, piece by piece.
 
-use crate::body::Body;
-use crate::response::RequestError;
+use crate::response::{Body, RequestError};
 use flate2::write::GzDecoder;
 use futures_util::StreamExt;
 use http::header::CONTENT_ENCODING;
@@ -116,7 +115,7 @@ impl<F: FnMut(&[u8])> Write for LimitedPieces<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::streamed_body;
+    use crate::response::streamed_body;
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use futures_util::stream;

@@ -10,11 +10,10 @@ mod prepared_answer;
 use self::message::read_message;
 use self::prepared_answer::{PackBody, PreparedAnswer, offered_refs, prepare_pack};
 use crate::blobs::blob_response;
-use crate::body::Body;
 use crate::catalog::{GitTable, ServedGitRepository};
 use crate::response::{
-    RequestError, ServerResponse, answer_permit, blocking, response_in_pieces, response_with_body,
-    set_header,
+    Body, RequestError, ServerResponse, answer_permit, blocking, response_in_pieces,
+    response_with_body, set_header,
 };
 use crate::route::{RequestHosts, header_text, query_value};
 use crate::state::ServerState;

@@ -1,8 +1,8 @@
 //! Prepares the answer to a command of git's protocol: the objects of a pack, and the bytes before
 //! it.
 
-use crate::body::{Body, streamed_body};
 use crate::connections::RequestPermit;
+use crate::response::{Body, streamed_body};
 use bytes::Bytes;
 use landfall_git::{
     FetchRequest, GitError, ObjectDatabase, ObjectId, OfferedRef, OfferedRepository, PackSending,

@@ -3,8 +3,8 @@
 mod access_log;
 
 use self::access_log::{CompletedRequest, combined_log_line};
-use crate::body::{Body, BodyError, boxed_body};
 use crate::connections::{RequestGuard, RequestPermit, TrackedConnection};
+use crate::response::{Body, BodyError, boxed_body};
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
