@@ -355,7 +355,6 @@ fn held_body(bytes: Bytes, permit: RequestPermit) -> Body {
 mod tests {
     use super::*;
     use crate::connections::{ConnectionTable, RequestLimiter};
-    use futures_util::StreamExt;
     use std::time::Duration;
 
     #[tokio::test]
