@@ -415,6 +415,13 @@ pub enum PinPolicy {
     Recall,
 }
 
+impl PinPolicy {
+    /// Whether an item stays as the lock has it while its entry is unchanged.
+    pub(crate) fn keeps(self) -> bool {
+        matches!(self, PinPolicy::Keep | PinPolicy::Referrers)
+    }
+}
+
 /// A value of a manifest, or an error with its position.
 pub type ManifestResult<T> = Result<T, Box<Diagnostic>>;
 

@@ -185,21 +185,19 @@ impl ChartRequest {
         let comparable = old.filter(|old| is_signed_for(self, old) && is_searched_for(self, old));
         let matching = comparable.filter(|old| old.pin == self.pin);
         if let Some(old) = matching {
-            if matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) {
+            if pins.keeps() {
                 return ResolveOutcome::Kept(old.clone());
             }
             match resolve::is_unchanged(chart_resolver, old).await {
                 Ok(true) => return ResolveOutcome::Kept(old.clone()),
-                Ok(false) => {}
-                Err(_) if pins == PinPolicy::Recall => {}
-                Err(cause) if cause.is_gone => return ResolveOutcome::Gone(old.clone()),
-                Err(cause) => return ResolveOutcome::Failed(Some(old.clone()), cause),
+                Err(cause) if pins != PinPolicy::Recall => {
+                    return ResolveOutcome::lost(Some(old), pins, cause);
+                }
+                Ok(false) | Err(_) => {}
             }
         }
         let found = resolve::resolve(resolver, chart_resolver, self).await;
-        let locked = old.filter(|_| {
-            matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) && self.pin.is_none()
-        });
+        let locked = old.filter(|_| pins.keeps() && self.pin.is_none());
         match (found, locked) {
             // a version that was published again with other content is never accepted silently
             (Ok(chart), Some(old)) if chart.digest != old.digest => ResolveOutcome::Failed(

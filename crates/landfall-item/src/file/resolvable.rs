@@ -78,7 +78,7 @@ impl ItemRequest for FileRequest {
         // if only the signatures in the manifest changed, the content must be the same: a file that
         // was replaced is not accepted silently
         if let (ResolveOutcome::New(file), Some(locked), None) = (&outcome, locked, &self.local)
-            && matches!(pins, PinPolicy::Keep | PinPolicy::Referrers)
+            && pins.keeps()
             && file.digest != locked.digest
         {
             let why = format!(
@@ -129,7 +129,7 @@ impl FileRequest {
             let found = resolve::resolve_local(resolver, self, place).await;
             return ResolveOutcome::of(found, old);
         }
-        if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (old, pins) {
+        if let Some(old) = old.filter(|_| pins.keeps()) {
             // these fields come from the manifest, so changing them needs no request
             return ResolveOutcome::Kept(LockedFile {
                 also: self.also.clone(),

@@ -83,8 +83,7 @@ impl ItemRequest for GitRequest {
                 && old.lfs_server == self.lfs_server
                 && is_verified(old, &request.signers)
         });
-        let keeps = matches!(pins, PinPolicy::Keep | PinPolicy::Referrers);
-        let proven = match matching.filter(|_| keeps) {
+        let proven = match matching.filter(|_| pins.keeps()) {
             Some(old) => has_signed_tags(resolver, request, old).await,
             None => None,
         };
@@ -99,17 +98,14 @@ impl ItemRequest for GitRequest {
         match resolve(resolver, request, old).await {
             Ok(found) if old == Some(&found) => ResolveOutcome::Kept(found),
             // only the signatures had to be verified again, so the refs must be the same
-            Ok(found) if keeps && matching.is_some_and(|old| old.refs != found.refs) => {
+            Ok(found) if pins.keeps() && matching.is_some_and(|old| old.refs != found.refs) => {
                 let why = "upstream has moved the refs; use `--refresh` to accept that";
                 ResolveOutcome::Failed(None, why.into())
             }
             Ok(found) => ResolveOutcome::New(found),
-            Err(GitResolveError { cause, refutes_old }) => match matching {
-                Some(old) if cause.is_gone && pins != PinPolicy::Recall => {
-                    ResolveOutcome::Gone(old.clone())
-                }
-                old => ResolveOutcome::Failed(old.filter(|_| !refutes_old).cloned(), cause),
-            },
+            Err(GitResolveError { cause, refutes_old }) => {
+                ResolveOutcome::lost(matching.filter(|_| !refutes_old), pins, cause)
+            }
         }
     }
 

@@ -236,9 +236,7 @@ impl ImageRequest {
         // If only the platforms changed, the digest stays the same: a moved tag is not accepted
         // silently.
         let locked = old
-            .filter(|_| {
-                matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) && request.pin.is_none()
-            })
+            .filter(|_| pins.keeps() && request.pin.is_none())
             .map(|old| old.digest.to_string());
         // A tag that moved after the update looked it up has another digest, which was not checked.
         let looked_up = || {

@@ -61,7 +61,7 @@ impl ItemRequest for PackageSetRequest {
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedPackageSet> {
         let matching = old.filter(|old| satisfies(old, self));
-        if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (matching, pins) {
+        if let Some(old) = matching.filter(|_| pins.keeps()) {
             // `index` and renewed keys do not affect the choice of packages, so no request is
             // needed
             let set = with_keys(old, self, &resolver.disk);

@@ -46,7 +46,7 @@ impl ItemRequest for ProviderRequest {
         old: Option<&LockedProvider>,
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedProvider> {
-        let keeps = matches!(pins, PinPolicy::Keep | PinPolicy::Referrers);
+        let keeps = pins.keeps();
         let has = |old: &LockedProvider, platform: &ProviderPlatform| {
             let mut packages = old.packages.iter();
             packages.any(|package| package.platform == *platform)
