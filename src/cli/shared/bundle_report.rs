@@ -132,9 +132,6 @@ pub(crate) fn report_bundle(
             serial.series, serial.number
         )
     });
-    let signed = keys
-        .iter()
-        .map(|key| format!("  signed by         {key}\n"));
     format!(
         "  bundle digest     {}\n  lock fingerprint  {}\n  size              {}{}\n{}",
         written.digest,
@@ -142,7 +139,15 @@ pub(crate) fn report_bundle(
         human_size(written.bytes),
         size_ratio(written.bytes, content),
         serial.unwrap_or_default(),
-    ) + &signed.collect::<String>()
+    )
+}
+
+/// The lines about the keys that signed a bundle.
+pub(crate) fn signed_lines(keys: &[PublicKey]) -> String {
+    let lines = keys.iter();
+    lines
+        .map(|key| format!("  signed by         {key}\n"))
+        .collect()
 }
 
 /// The size relative to the content: `, 41% of the content (1.2 GB)`. A bundle that is larger, as

@@ -4,7 +4,7 @@ use crate::cli::help::man::all_pages;
 use crate::cli::shared::bundle_flags::LockArgs;
 use crate::cli::shared::bundle_report::{
     MAX_MISSING, SerialFlags, dry_run, note_whole_file, outcome, pack_report, paths, report_bundle,
-    signer, volume_lines,
+    signed_lines, signer, volume_lines,
 };
 use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::failed_items::shortened;
@@ -341,6 +341,7 @@ impl PackCommand {
     ) -> VerbOutcome {
         let mut text = format!("packed {} into {}\n", count(&plan.items), out.display());
         text += &report_bundle(&mut report, plan, out, written, keys);
+        text += &signed_lines(keys);
         text += about;
         text += &volume_lines(written, self.volume_size.is_some());
         if !written.beside.is_empty() {

@@ -2,7 +2,7 @@
 
 use crate::cli::shared::bundle_flags::LockArgs;
 use crate::cli::shared::bundle_report::{
-    self, SerialFlags, disk_space_for, report_bundle, report_disk_space,
+    self, SerialFlags, disk_space_for, report_bundle, report_disk_space, signed_lines,
 };
 use crate::cli::shared::bundle_with_bases::{FromArchives, report_available, report_copied};
 use crate::cli::shared::failed_items::{add_changed_names, loss_lines};
@@ -171,6 +171,7 @@ impl PullCommand {
             match packed {
                 Some(written) => {
                     text += &report_bundle(&mut report, &plan, out, &written, &keys);
+                    text += &signed_lines(&keys);
                 }
                 None => {
                     let out = out.display();

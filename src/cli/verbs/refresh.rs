@@ -1,7 +1,7 @@
 //! `landfall refresh`: update, lock, pull and pack as one command for a scheduled job.
 
 use crate::cli::shared::bundle_report::{
-    SerialFlags, note_whole_file, report_bundle, signer, volume_lines,
+    SerialFlags, note_whole_file, report_bundle, signed_lines, signer, volume_lines,
 };
 use crate::cli::shared::failed_items::{add_changed_names, loss_lines};
 use crate::cli::shared::input_file::OpenedFile;
@@ -227,6 +227,7 @@ impl RefreshCommand {
         let mut text = format!("packed {}\n", self.out.display());
         text += &report_bundle(report, plan, &self.out, written, keys);
         text += &volume_lines(written, is_split);
+        text += &signed_lines(keys);
         if !self.since.is_empty() {
             let omitted = sum_sizes(plan.omitted.iter().map(|blob| blob.size));
             text += &format!("  left out          {}\n", human_size(omitted));
