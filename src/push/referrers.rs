@@ -42,11 +42,8 @@ impl Uploader {
             .into_iter()
             .map(|referrer| self.try_referrer(entry, referrer, repository, failed_blobs))
             .collect();
-        let mut requests = futures_util::stream::iter(requests).buffer_unordered(MANIFESTS_AT_ONCE);
-        let mut results = Vec::new();
-        while let Some(result) = requests.next().await {
-            results.push(result);
-        }
+        let requests = futures_util::stream::iter(requests).buffer_unordered(MANIFESTS_AT_ONCE);
+        let mut results: Vec<_> = requests.collect().await;
         // indexes last: their children must be present
         for referrer in indexes {
             results.push(

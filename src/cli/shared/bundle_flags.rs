@@ -9,7 +9,6 @@ use clap::Args;
 use landfall_bundle::{Bundle, is_split, volume_locations};
 use landfall_content::{BlobRead, LockEntry};
 use landfall_item::lockfile::{FILE_NAME, Lock};
-use landfall_model::TargetRegistry;
 use landfall_model::document::open_input;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -364,7 +363,7 @@ impl LockArgs {
 pub(crate) struct ManifestArgs {
     /// A manifest, a folder of manifests, or a plain list of images (may be repeated)
     #[arg(value_name = "MANIFEST|DIR|LIST")]
-    arguments: Vec<PathBuf>,
+    pub(crate) arguments: Vec<PathBuf>,
     /// A manifest, folder or list, instead of an argument (may be repeated)
     #[arg(short = 'f', long = "file", value_name = "MANIFEST|DIR|LIST", num_args = 1..)]
     manifests: Vec<PathBuf>,
@@ -389,16 +388,5 @@ impl ManifestArgs {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.manifests.is_empty() && self.arguments.is_empty()
-    }
-
-    /// Removes the first argument that names a registry, and returns that registry.
-    pub(crate) fn take_registry(&mut self) -> Option<TargetRegistry> {
-        let (index, registry) = self
-            .arguments
-            .iter()
-            .enumerate()
-            .find_map(|(index, path)| Some((index, input_file::registry(path)?)))?;
-        self.arguments.remove(index);
-        Some(registry)
     }
 }

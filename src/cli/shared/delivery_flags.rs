@@ -94,10 +94,14 @@ fn write_receipt(path: &Path, receipt: &mut Receipt, series: &SeriesNumbers) -> 
 }
 
 impl DeliveryFlags {
-    /// Sets the registry to the one that `find` finds among the arguments, unless `--to` names one.
-    pub(crate) fn set_default_registry(&mut self, find: impl FnOnce() -> Option<TargetRegistry>) {
-        if self.to.is_none() {
-            self.to = find();
+    /// Unless `--to` names a registry, removes the first of `arguments` that names one, and takes
+    /// it instead.
+    pub(crate) fn take_registry(&mut self, arguments: &mut Vec<PathBuf>) {
+        let is_registry = |path: &PathBuf| input_file::registry(path).is_some();
+        if self.to.is_none()
+            && let Some(index) = arguments.iter().position(is_registry)
+        {
+            self.to = input_file::registry(&arguments.remove(index));
         }
     }
 

@@ -35,8 +35,7 @@ pub(crate) struct MirrorCommand {
 
 impl MirrorCommand {
     pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
-        self.delivery
-            .set_default_registry(|| self.manifests.take_registry());
+        self.delivery.take_registry(&mut self.manifests.arguments);
         if self.lock.is_some() && !self.manifests.is_empty() {
             return Err(CliError::usage("name manifests or a lock, not both"));
         }

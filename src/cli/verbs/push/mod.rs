@@ -93,15 +93,7 @@ impl PushCommand {
     pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
         put_first(self.named.take(), &mut self.bundle, &mut self.bases);
         // `push BUNDLE REGISTRY`: the registry may be an argument instead of a value of `--to`
-        self.delivery.set_default_registry(|| {
-            let (index, registry) = self
-                .bases
-                .iter()
-                .enumerate()
-                .find_map(|(index, base)| Some((index, input_file::registry(base)?)))?;
-            self.bases.remove(index);
-            Some(registry)
-        });
+        self.delivery.take_registry(&mut self.bases);
         for base in &self.bases {
             input_file::refuse_url(base)?;
         }
