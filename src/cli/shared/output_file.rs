@@ -40,13 +40,13 @@ pub(crate) struct ReplaceFlag {
 }
 
 impl ReplaceFlag {
-    /// The file of `--out`, if it is given.
+    /// The file of `--out`, if it is given and is not `-`.
     pub(crate) fn file<'f>(
         self,
         out: Option<&'f Path>,
         mark: OutputMark<'f>,
     ) -> Option<OutputFile<'f>> {
-        out.map(|path| OutputFile {
+        text_file(out).map(|path| OutputFile {
             path,
             replaces: self.replaces,
             mark,

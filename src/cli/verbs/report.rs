@@ -3,7 +3,7 @@
 use crate::cli::shared::bundle_flags::BundleFlags;
 use crate::cli::shared::comparison::{ComparedSide, LockComparison};
 use crate::cli::shared::image_facts::ImageSignatures;
-use crate::cli::shared::output_file::{OutputMark, ReplaceFlag, text_file, write_result};
+use crate::cli::shared::output_file::{OutputMark, ReplaceFlag, write_result};
 use crate::cli::shared::page_recorder::{Age, PageRecorder, is_own_page};
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::evidence::{LoggedCommand, names_content, verify_log};
@@ -83,10 +83,8 @@ impl ReportCommand {
         );
         write_result(
             VerbOutcome::new(report, html, Exit::Done),
-            self.replace.file(
-                text_file(self.out.as_deref()),
-                OutputMark::Content(&is_own_page),
-            ),
+            self.replace
+                .file(self.out.as_deref(), OutputMark::Content(&is_own_page)),
             &[line],
             context,
         )

@@ -2,7 +2,7 @@
 
 use crate::cli::shared::bundle_flags::BundleFlags;
 use crate::cli::shared::image_facts::ImageFacts;
-use crate::cli::shared::output_file::{OutputMark, ReplaceFlag, text_file, write_result};
+use crate::cli::shared::output_file::{OutputMark, ReplaceFlag, write_result};
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use clap::Args;
 use landfall_bundle::sbom::{SbomSubject, cyclonedx};
@@ -53,10 +53,8 @@ impl SbomCommand {
         report.add(ReportMember::Sbom(document));
         write_result(
             VerbOutcome::new(report, made, Exit::Done),
-            self.replace.file(
-                text_file(self.out.as_deref()),
-                OutputMark::Content(&is_own_sbom),
-            ),
+            self.replace
+                .file(self.out.as_deref(), OutputMark::Content(&is_own_sbom)),
             &[line],
             context,
         )
