@@ -5,10 +5,10 @@ use super::first_sights::SightKey;
 use super::trial::SeenEdit;
 use super::version_ages::{AgeWait, waiting_age};
 use super::versions::{VersionCandidate, unmoved};
-use super::{RejectedVersion, UpdateRun, WaitingVersion};
+use super::{UpdateRun, WaitingVersion};
 use jiff::{SignedDuration, SignedDurationRound, Timestamp, Unit};
 use landfall_item::VersionSource;
-use landfall_item::manifest::{UpdatableVersion, set_version, text_of};
+use landfall_item::manifest::{UpdatableVersion, set_version};
 use landfall_model::MinimumAge;
 use landfall_model::document::VersionsFrom;
 use std::str::FromStr;
@@ -130,14 +130,7 @@ impl UpdateRun<'_> {
                 has_log_times: false,
             };
         }
-        let edited = text_of(&slot.file, &self.outcome.edited)
-            .map_err(RejectedVersion::from)
-            .and_then(|text| Ok(set_version(&text, slot, &candidate.version)?))
-            .map(|text| {
-                let mut edited = self.outcome.edited.clone();
-                edited.insert(slot.file.clone(), text);
-                edited
-            });
+        let edited = self.edited(slot, |text| set_version(text, slot, &candidate.version));
         self.see_edit(edited, min_age).await
     }
 

@@ -415,7 +415,7 @@ impl UpdateRun<'_> {
         let min_age = waiting_age(slot.min_age.as_ref());
         let mut wait = min_age.and_then(|min_age| self.version_wait(slot, version, min_age));
         let list: Vec<String> = chosen.iter().cloned().chain([version.to_owned()]).collect();
-        let edited = self.edited_list(slot, &list)?;
+        let edited = self.edited(slot, |text| set_versions(text, slot, &list))?;
         let trial = self.try_edit(edited).await?;
         let mut content = None;
         // the content is looked up even while the version waits, so that its age counts from now on
@@ -440,7 +440,7 @@ impl UpdateRun<'_> {
         moved: &mut VersionMove,
     ) {
         let taken = async {
-            let edited = self.edited_list(slot, chosen)?;
+            let edited = self.edited(slot, |text| set_versions(text, slot, chosen))?;
             let trial = self.try_edit(edited).await?;
             // `try_kept` has checked the minimum age of each new version
             self.accept(trial, None).await
@@ -457,14 +457,15 @@ impl UpdateRun<'_> {
         }
     }
 
-    fn edited_list(
+    /// The edited manifests, in which `set` also edits the text of the one that has `slot`.
+    pub(super) fn edited(
         &self,
         slot: &UpdatableVersion,
-        list: &[String],
+        set: impl FnOnce(&str) -> Result<String, String>,
     ) -> Result<FileOverrides, RejectedVersion> {
         let mut edited = self.outcome.edited.clone();
         let text = text_of(&slot.file, &edited)?;
-        edited.insert(slot.file.clone(), set_versions(&text, slot, list)?);
+        edited.insert(slot.file.clone(), set(&text)?);
         Ok(edited)
     }
 }
