@@ -106,13 +106,15 @@ fn comment(egress: &Egress) -> String {
             one_line(&row.why.join("; "))
         );
     }
-    text.extend(
-        egress
-            .notes
-            .iter()
-            .map(|note| format!("# note: {}\n", one_line(note))),
-    );
-    text
+    text + &notes(egress, "# note: ")
+}
+
+/// The notes, each as a line that begins with `start`.
+fn notes(egress: &Egress, start: &str) -> String {
+    let notes = egress.notes.iter();
+    notes
+        .map(|note| format!("{start}{}\n", one_line(note)))
+        .collect()
 }
 
 /// Lines for people: one line for each host, with a second line if the host has a reason, then the
@@ -152,13 +154,7 @@ fn text(egress: &Egress) -> String {
         }
         text += &(line + "\n");
     }
-    text.extend(
-        egress
-            .notes
-            .iter()
-            .map(|note| format!("note: {}\n", one_line(note))),
-    );
-    text
+    text + &notes(egress, "note: ")
 }
 
 /// A table for spreadsheets (RFC 4180). The columns are always the same, so that programs can rely
