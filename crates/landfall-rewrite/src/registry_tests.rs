@@ -1,6 +1,7 @@
 //! A registry and an image as entries of one mapping.
 
-use super::tests::{becomes, stays};
+use super::tests::{becomes, run_as, stays};
+use crate::TextSyntax;
 use landfall_model::Digest;
 
 #[test]
@@ -88,6 +89,15 @@ fn a_registry_next_to_a_short_name_in_a_template_is_found() {
     ] {
         let text = format!("{{{{ if .x }}}}\n{before}  image: nginx:1.27\n{after}{{{{ end }}}}\n");
         becomes(&text, &text.replace("nginx:", "r:5/p/library/nginx:"));
+    }
+    // the image of the registry itself
+    for text in [
+        "FROM registry:2 AS x\nFROM nginx:1.27\n",
+        "docker pull registry:2\ndocker pull nginx:1.27\n",
+        "registry:2\nnginx:1.27\n",
+    ] {
+        let new = text.replace("nginx:", "r:5/p/library/nginx:");
+        assert_eq!(run_as(text, TextSyntax::Text), (new, vec![]), "{text}");
     }
 }
 

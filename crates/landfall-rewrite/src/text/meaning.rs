@@ -646,6 +646,10 @@ impl KeyLine<'_> {
         let Some((key, value)) = self.content.split_once(':') else {
             return false;
         };
+        // in `FROM registry:2` and `docker pull registry:2`, it is the name of an image
+        if !(value.starts_with([' ', '\t']) || key.ends_with(['"', '\''])) {
+            return false;
+        }
         let key = key.trim_matches(['"', '\'', ' ']).to_ascii_lowercase();
         let value = value.trim().trim_matches(['"', '\'']);
         (key.ends_with("registry") || key == "hub") && !value.is_empty() && !value.starts_with('#')
