@@ -464,6 +464,38 @@ fn a_registry_that_only_seems_to_have_everything_is_reported() {
 }
 
 #[test]
+fn a_registry_that_changes_manifests_is_reported() {
+    let mut content = Content::default();
+    let image = content.image("app", "linux/amd64", &[(1, 300)]);
+    content.tag("app", "v1", &image);
+    let up = Faults::new(content);
+    let place = Place::new();
+    lock_image(&place, &up.address, "app:v1", 0);
+    place.json(0, &["pull", "--store", "s"]);
+    // only the header is wrong, or the manifest is not stored under its digest either
+    for (is_changed, exit) in [(false, 0), (true, 1)] {
+        let down = Faults::new(Content::default());
+        let front = ReverseProxy::new(&down.address, move |request| {
+            if request.is("PUT", "/manifests/") {
+                ProxyAction::Change(Box::new(|response| {
+                    let header = "docker-content-digest".to_owned();
+                    response.headers.retain(|(name, _)| *name != header);
+                    response.headers.push((header, sha256(b"changed")));
+                }))
+            } else if is_changed && request.target.contains("/manifests/sha256:") {
+                ProxyAction::status(404)
+            } else {
+                ProxyAction::Pass
+            }
+        });
+        let to = ["--to", &front.address, "--plain-http", &front.address];
+        let report = place.json(exit, &[&["push", "--store", "s"], &to[..]].concat());
+        let why = reasons(&report)[0];
+        assert_eq!(why.contains("changes manifests"), is_changed, "{why}");
+    }
+}
+
+#[test]
 fn an_expired_signed_url_is_requested_again_from_the_registry() {
     let mut content = Content::default();
     let image = content.image("app", "linux/amd64", &[(1, 300)]);

@@ -292,7 +292,7 @@ impl RegistrySession {
     /// of the manifest and so lists the manifest as a referrer (distribution-spec, `OCI-Subject`).
     ///
     /// # Errors
-    /// If the registry refuses, with its message.
+    /// If the registry refuses, with its message, or has changed the manifest.
     pub async fn put_manifest(
         &self,
         repository: &str,
@@ -303,6 +303,7 @@ impl RegistrySession {
         let url = self.url(repository, &format!("manifests/{reference}"))?;
         let mut request = HttpRequest::new(Method::PUT, url, RequestPurpose::Registry)
             .header(CONTENT_TYPE, media_type);
+        let digest = Digest::sha256(&bytes);
         request.body = RequestBody::Bytes(bytes);
         let scope = self.scope(repository, true);
         let response = self.send(request, &scope).await?;
@@ -315,7 +316,22 @@ impl RegistrySession {
             )
             .await?;
         let listed = response.headers.contains_key("oci-subject");
+        let other = content_digest(&response)
+            .filter(|named| named.algorithm() == Algorithm::Sha256 && *named != digest);
         response.discard().await;
+        // either the digest in the header is wrong, or the registry has changed the manifest
+        if let Some(other) = other
+            && let Ok(None) = self
+                .head_manifest(repository, &digest.to_string(), false)
+                .await
+        {
+            let words = format!(
+                "it was stored as {other}, not as {digest}: the registry, or a proxy before it, \
+                 changes manifests"
+            );
+            let error = HttpError::new(ErrorKind::Invalid, words);
+            return Err(error.about(self.manifest_name(repository, reference)));
+        }
         Ok(listed)
     }
 }
