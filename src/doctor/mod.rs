@@ -381,7 +381,8 @@ impl HostChecker<'_> {
             return false;
         };
         let is_wanted = response.status == StatusCode::UNAUTHORIZED;
-        if response.url.path().ends_with("/v2/") {
+        // a redirect of `/v2/` may lead to a page to sign in
+        if request.url.path().ends_with("/v2/") {
             self.add_words(response).await;
         }
         is_wanted && trusted && matches!(account, Ok(Some(_)))

@@ -298,3 +298,22 @@ fn the_fix_of_a_refused_handshake_is_not_about_certificates() {
     let says = tls["says"].as_str().unwrap();
     assert!(says.contains("client certificate"), "{says}");
 }
+
+#[test]
+fn a_page_to_sign_in_is_not_a_registry() {
+    let page = ReverseProxy::new("", |_| {
+        let html = "<html><title>Sign in</title></html>".to_owned();
+        ProxyAction::Answer(200, vec![("Content-Type".into(), "text/html".into())], html)
+    });
+    let to = format!("http://{}/login", page.address);
+    let front = ReverseProxy::new("", move |_| {
+        ProxyAction::Answer(302, vec![("Location".into(), to.clone())], String::new())
+    });
+    for host in [&front.address, &page.address] {
+        let report = Place::new().json(4, &["doctor", host, "--plain-http", host]);
+        let checks = report["targets"][0]["checks"].as_array().unwrap();
+        let answer = checks.iter().find(|check| check["check"] == "answer");
+        let says = answer.unwrap()["says"].as_str().unwrap();
+        assert!(says.contains("no registry answers"), "{says}");
+    }
+}
