@@ -163,9 +163,10 @@ pub async fn upload_large_files(
     Ok(uploaded)
 }
 
-/// Whether `error` is a refusal that a new answer of the server may prevent.
+/// Whether `error` is a refusal that a new answer of the server may prevent. The object stores of
+/// Google, and of Amazon for temporary credentials, answer 400 to an expired URL.
 fn may_have_expired(error: &HttpError) -> bool {
-    matches!(error.status, Some(401 | 403 | 410))
+    matches!(error.status, Some(400 | 401 | 403 | 410))
 }
 
 /// Uploads a file and confirms the upload, as `answer` demands. Returns false if the server has the
@@ -522,6 +523,22 @@ impl LfsAction {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reqwest::StatusCode;
+
+    #[test]
+    fn an_expired_url_is_recognized_by_the_statuses_of_object_stores() {
+        for (status, expected) in [
+            (400, true),
+            (403, true),
+            (410, true),
+            (404, false),
+            (500, false),
+        ] {
+            let error = HttpError::new(ErrorKind::Status(status), "refused");
+            let error = error.with_status(StatusCode::from_u16(status).unwrap());
+            assert_eq!(may_have_expired(&error), expected, "{status}");
+        }
+    }
 
     #[test]
     fn answers_have_as_many_objects_as_a_request_and_keep_texts_only() {
