@@ -289,7 +289,10 @@ fn log_retry(
 
 /// Returns the wait in `Retry-After` of a response.
 fn requested_wait(response: &HttpResponse) -> Option<Duration> {
-    let now = SystemTime::now();
+    // a date is one of the server's clock, from which that of this machine may differ
+    let date = response.header("date");
+    let date = date.and_then(|date| httpdate::parse_http_date(date).ok());
+    let now = date.unwrap_or_else(SystemTime::now);
     let values = response.headers.get_all(RETRY_AFTER).iter();
     values
         .filter_map(|value| retry::retry_after(value.to_str().ok()?, now))

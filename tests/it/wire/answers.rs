@@ -11,6 +11,7 @@ use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::{Images, Place, need};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
 
 /// A file server with `tool.bin`, behind a proxy that refuses HEAD requests. The proxy compresses
 /// the responses to all other requests and sets `Content-Encoding`.
@@ -493,6 +494,31 @@ fn a_registry_that_changes_manifests_is_reported() {
         let why = reasons(&report)[0];
         assert_eq!(why.contains("changes manifests"), is_changed, "{why}");
     }
+}
+
+/// The clock of this machine may be wrong.
+#[test]
+fn a_date_to_retry_is_compared_with_the_date_of_the_server() {
+    let mut content = Content::default();
+    let image = content.image("app", "linux/amd64", &[(1, 300)]);
+    content.tag("app", "v1", &image);
+    let registry = Faults::new(content);
+    let count = AtomicUsize::new(0);
+    let front = ReverseProxy::new(&registry.address, move |request| {
+        let is_first =
+            request.target.contains("/manifests/") && count.fetch_add(1, Ordering::Relaxed) == 0;
+        if !is_first {
+            return ProxyAction::Pass;
+        }
+        let ahead = SystemTime::now() + Duration::from_hours(5);
+        let headers = [
+            ("Date", ahead),
+            ("Retry-After", ahead + Duration::from_secs(1)),
+        ];
+        let headers = headers.map(|(name, date)| (name.to_owned(), httpdate::fmt_http_date(date)));
+        ProxyAction::Answer(429, headers.to_vec(), String::new())
+    });
+    lock_image(&Place::new(), &front.address, "app:v1", 0);
 }
 
 #[test]
