@@ -584,7 +584,14 @@ fn a_registry_may_challenge_only_requests_of_its_api() {
     let place = Place::new();
     let names: Vec<String> = (0..6).map(|n| format!("app{n}")).collect();
     let registry = registry_with(&place, &names);
-    for (by_token, hidden) in [(false, 404), (false, 403), (true, 404), (true, 403)] {
+    for (by_token, hidden) in [
+        (false, 404),
+        (false, 403),
+        (false, 401),
+        (true, 404),
+        (true, 403),
+        (true, 401),
+    ] {
         let front = challenging_only_the_api(&registry, by_token, move || {
             ProxyAction::refuse(hidden, "MANIFEST_UNKNOWN", "not here")
         });

@@ -163,7 +163,17 @@ impl Auth {
         sent: Option<&str>,
         said: &str,
     ) -> Result<(), HttpError> {
-        match Challenge::read(headers) {
+        let mut challenge = Challenge::read(headers);
+        // some registries challenge only requests of `/v2/`, which docker and others send first
+        if !headers.contains_key(WWW_AUTHENTICATE)
+            && let Some(response) = self.api_response(None).await
+        {
+            if response.url.origin() == self.base.origin() {
+                challenge = Challenge::read(&response.headers);
+            }
+            response.discard().await;
+        }
+        match challenge {
             Ok(Challenge::Basic) => {
                 let Ok(Some(account)) = self.account(scope).await else {
                     return Err(self.no_account(scope).await);
