@@ -212,8 +212,8 @@ impl HttpResponse {
         Some(futures_util::stream::unfold(Some(decoded), next).boxed())
     }
 
-    /// Returns the body of a message as a stream, whatever its length. A body that was compressed in
-    /// transit is decoded while it arrives.
+    /// Returns the body of a message as a stream, whatever its length. A body that was compressed
+    /// in transit is decoded while it arrives.
     ///
     /// # Errors
     /// If landfall does not know the compression of `what`.
