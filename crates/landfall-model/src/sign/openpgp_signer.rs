@@ -43,7 +43,7 @@ fn locked() -> Failure {
 
 fn cannot_sign() -> Failure {
     Failure::usage(
-        "landfall cannot sign with this key; `gpg --quick-gen-key NAME ed25519 sign` makes a \
+        "landfall cannot sign with this key; `gpg --quick-gen-key NAME rsa3072 sign` makes a \
          suitable key",
     )
 }
@@ -59,7 +59,7 @@ impl OpenPgpSigner {
         if key.primary_key.version() != KeyVersion::V4 {
             return Err(Failure::usage(
                 "gpg and dnf cannot verify the signatures of this key; `gpg --quick-gen-key NAME \
-                 ed25519 sign` makes a suitable key",
+                 rsa3072 sign` makes a suitable key",
             ));
         }
         let public = OpenPgpKeys(vec![key.to_public_key()]);
