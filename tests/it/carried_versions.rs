@@ -3,7 +3,7 @@
 
 use crate::support::apt::{Apt, AptUpstream, deb};
 use crate::support::yum::{YumUpstream, dnf};
-use crate::support::{Place, landfall_serve, run, shown};
+use crate::support::{Place, landfall_serve, rpm_repository, run, shown};
 use std::fs;
 
 /// The rendered sources at `path`. The paths of their keys are replaced by paths in the folder
@@ -207,4 +207,35 @@ fn dnf_installs_the_pinned_version_and_sees_only_mirrored_packages() {
         "{}",
         shown(&other)
     );
+
+    // of the second source, nothing is carried; `excludepkgs` is not known to yum of RHEL 7
+    rpm_repository::write(&place.path("up/s"), "unused");
+    let (one, two) = (up.url(), format!("{}/s", up.server.url()));
+    place.write(
+        "two.yaml",
+        format!(
+            "apiVersion: landfall/v1\nkind: Manifest\npackages:\n\
+             - yum: {{install: [app-1], base: none, sources: [{{url: '{one}', key: key.asc}}, {{url: '{two}', key: key.asc}}]}}\n"
+        ),
+    );
+    place.ok(&["lock", "-f", "two.yaml", "--lock", "two.lock"]);
+    place.ok(&[
+        "render",
+        "yum",
+        "--site",
+        "site.yaml",
+        "--to",
+        "r.test",
+        "--lock",
+        "two.lock",
+        "-o",
+        "two",
+    ]);
+    let rendered: String = fs::read_dir(place.path("two/etc/yum.repos.d"))
+        .unwrap()
+        .map(|file| fs::read_to_string(file.unwrap().path()).unwrap())
+        .collect();
+    assert_eq!(rendered.matches("\nexclude=*\n").count(), 1, "{rendered}");
+    let unused = ask("unused", &(text + "exclude=*\n"), &["app"]);
+    assert!(!unused.status.success(), "{}", shown(&unused));
 }

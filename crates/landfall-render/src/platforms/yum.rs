@@ -112,8 +112,9 @@ pub(super) fn source_files(
         }
         text += &match carried.get(source.url.as_str()) {
             None => String::new(),
-            // an empty `includepkgs` would not exclude anything
-            Some(packages) if packages.is_empty() => "excludepkgs=*\n".to_owned(),
+            // an empty `includepkgs` would not exclude anything; yum of RHEL 7 knows only this name
+            // of `excludepkgs`
+            Some(packages) if packages.is_empty() => "exclude=*\n".to_owned(),
             Some(packages) => {
                 let lines: String = packages
                     .iter()
