@@ -2,7 +2,7 @@
 //! of an entry that cannot be resolved.
 
 use crate::support::apt::{Apt, AptUpstream, deb, locked};
-use crate::support::charts::failure_reasons;
+use crate::support::charts::{Signer, failure_reasons};
 use crate::support::library::Digest;
 use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::{landfall_serve, need, run};
@@ -89,6 +89,35 @@ fn a_detached_signature_that_apt_refuses_is_reported() {
         .arg(suite.join("Release.gpg")));
     std::fs::rename(suite.join("binary"), suite.join("Release.gpg")).unwrap();
     assert!(is_noted("binary"));
+}
+
+/// gpg accepts such a key, but apt of Debian 13 has refused it since February 2026.
+#[test]
+fn a_key_that_only_sha1_certifies_is_reported() {
+    let Some(up) = AptUpstream::new() else { return };
+    let place = &up.place;
+    up.build("pool/stable", &[deb("app", "1", "")]);
+    up.suite("stable", "Date: Sat, 14 Nov 2026 00:00:00 UTC\n");
+    place.write("gpg-weak/gpg.conf", "cert-digest-algo SHA1\n");
+    let weak = Signer::new(place, "weak");
+    place.write("weak.asc", weak.public());
+    let is_noted = |key: &str| {
+        up.manifest(&format!(
+            "url: '{}', suite: stable, components: [main], key: {key}, install: [app], base: none",
+            up.url()
+        ));
+        let locking = place
+            .command()
+            .args(["lock", "-f", "m.yaml", "--refresh"])
+            .output()
+            .unwrap();
+        assert!(locking.status.success(), "{locking:?}");
+        String::from_utf8_lossy(&locking.stderr).contains("is certified only with SHA-1")
+    };
+    assert!(!is_noted("key.asc"));
+    let text = place.read("up/r/dists/stable/Release");
+    place.write("up/r/dists/stable/InRelease", weak.sign(&text));
+    assert!(is_noted("weak.asc"));
 }
 
 /// A `Homepage` field with `hashes` digests. Each digest makes a compressed index at least 32 bytes

@@ -1,5 +1,6 @@
 //! Forms of `repomd.xml` that many tools write. What dnf reads, landfall reads.
 
+use crate::support::charts::Signer;
 use crate::support::rpm_repository;
 use crate::support::yum::{YumUpstream, dnf, planned};
 
@@ -73,4 +74,28 @@ fn odd_forms_of_repomd_are_read_as_by_dnf() {
         }
     }
     assert!(different.is_empty(), "{different:#?}");
+}
+
+/// rpm of RHEL 9 cannot import such a key.
+#[test]
+fn a_key_that_only_sha1_certifies_is_reported() {
+    let Some(up) = YumUpstream::new() else { return };
+    let place = &up.place;
+    rpm_repository::write(&place.path("up/r"), "a");
+    up.wants("install: [a], base: none");
+    let is_noted = || {
+        let locking = place
+            .command()
+            .args(["lock", "-f", "m.yaml", "--refresh"])
+            .output()
+            .unwrap();
+        assert!(locking.status.success(), "{locking:?}");
+        String::from_utf8_lossy(&locking.stderr).contains("is certified only with SHA-1")
+    };
+    assert!(!is_noted());
+    place.write("gpg-weak/gpg.conf", "cert-digest-algo SHA1\n");
+    let weak = Signer::new(place, "weak");
+    let both = [place.read_bytes("key.asc"), weak.public()].concat();
+    place.write("key.asc", both);
+    assert!(is_noted());
 }

@@ -64,6 +64,13 @@ async fn fetch_indexes(
             requested.url
         )),
     }
+    for key in requested.keys.bound_by_sha1() {
+        resolver.note_once(&format!(
+            "{}: rpm of RHEL 9 and later refuses the key {key}, which is certified only with \
+             SHA-1; get the renewed key from its owner",
+            requested.url
+        ));
+    }
     indexes.push(store_index(resolver, requested, REPOMD.into(), list.bytes).await);
     let mut source = PackageSource {
         url: requested.url.clone(),

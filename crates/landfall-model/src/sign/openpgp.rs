@@ -3,7 +3,8 @@
 
 use super::file_key::unreadable;
 use super::openpgp_rules::{
-    SignatureTime, SignerFault, SigningKey, check_form, check_signer, fingerprint, names,
+    SignatureTime, SignerFault, SigningKey, check_form, check_signer, fingerprint,
+    is_bound_by_sha1, names,
 };
 use crate::Failure;
 use pgp::armor::{ArmorCrc24Status, Dearmor};
@@ -75,6 +76,13 @@ impl OpenPgpKeys {
     /// Whether one of the keys has the fingerprint `wanted`.
     pub fn has(&self, wanted: &str) -> bool {
         self.0.iter().any(|key| fingerprint(key) == wanted)
+    }
+
+    /// Returns the fingerprints of the keys that are bound to their owners only by signatures with
+    /// SHA-1. gpg accepts them; apt of Debian 13 and rpm of RHEL 9 do not.
+    pub fn bound_by_sha1(&self) -> Vec<String> {
+        let weak = self.0.iter().filter(|key| is_bound_by_sha1(key));
+        weak.map(fingerprint).collect()
     }
 
     /// Returns all keys, each armored like [`certificate`](OpenPgpKeys::certificate).
@@ -310,4 +318,18 @@ fn hash_headers(signed: &str) -> Vec<HashAlgorithm> {
         .flat_map(|(_, names)| names.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_only_sha1_binds_are_found() {
+        let weak = include_bytes!("../../../../tests/data/packages/sha1-key.asc");
+        let strong = include_bytes!("../../../../tests/data/packages/key.asc");
+        let both = OpenPgpKeys::parse(&[&strong[..], &weak[..]].concat()).unwrap();
+        let found = ["978BDD239B2C94F1084FF12B225F0782806C2027"];
+        assert_eq!(both.bound_by_sha1(), found);
+    }
 }

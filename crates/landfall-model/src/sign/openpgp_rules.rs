@@ -395,6 +395,32 @@ fn subkey_status(primary: &PublicKey, subkey: &SignedPublicSubKey, now: u64) -> 
     }
 }
 
+/// Whether only signatures with SHA-1 bind the primary key of `certificate`, or a signing subkey.
+pub(super) fn is_bound_by_sha1(certificate: &SignedPublicKey) -> bool {
+    let key = &certificate.primary_key;
+    let details = &certificate.details;
+    let users = details.users.iter().flat_map(|user| &user.signatures);
+    let own = users.chain(&details.direct_signatures);
+    let signs = |subkey: &&SignedPublicSubKey| {
+        let mut bindings = subkey.signatures.iter();
+        bindings.any(|binding| may_sign(binding) == Some(true))
+    };
+    let mut subkeys = certificate.public_subkeys.iter().filter(signs);
+    has_only_sha1(own.filter(|one| names(one, key)))
+        || subkeys.any(|subkey| has_only_sha1(subkey.signatures.iter()))
+}
+
+/// Whether there are `statements`, and all of them use SHA-1 or MD5.
+fn has_only_sha1<'s>(mut statements: impl Iterator<Item = &'s Signature>) -> bool {
+    let is_weak = |one: &Signature| {
+        matches!(
+            one.hash_alg(),
+            Some(HashAlgorithm::Md5 | HashAlgorithm::Sha1)
+        )
+    };
+    statements.next().is_some_and(is_weak) && statements.all(is_weak)
+}
+
 /// The fingerprint of the primary key of `certificate`, in upper-case hex.
 pub(super) fn fingerprint(certificate: &SignedPublicKey) -> String {
     certificate.fingerprint().to_string().to_ascii_uppercase()
