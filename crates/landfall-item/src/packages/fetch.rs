@@ -68,11 +68,12 @@ async fn fetch_suite(
     let date = release.date.map(|date| date.to_string());
     check_age(&signed.name, date.as_deref(), after)?;
     check_suite(requested, &signed.name, &release)?;
-    if requested.keys.bound_by_sha1().contains(&signed.by) {
+    let outdated = requested.keys.outdated();
+    if let Some((key, why)) = outdated.iter().find(|(key, _)| *key == signed.by) {
         resolver.note_once(&format!(
-            "{}: apt of Debian 13 and later refuses the key {}, which is certified only with \
-             SHA-1; get the renewed key from its owner, or write `index: trimmed`",
-            requested.url, signed.by
+            "{}: apt of Debian 13 and later refuses the key {key}, which {why}; get the renewed \
+             key from its owner, or write `index: trimmed`",
+            requested.url
         ));
     }
     let mut source = PackageSource {

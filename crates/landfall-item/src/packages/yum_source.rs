@@ -64,10 +64,10 @@ async fn fetch_indexes(
             requested.url
         )),
     }
-    for key in requested.keys.bound_by_sha1() {
+    for (key, why) in requested.keys.outdated() {
         resolver.note_once(&format!(
-            "{}: rpm of RHEL 9 and later refuses the key {key}, which is certified only with \
-             SHA-1; get the renewed key from its owner",
+            "{}: rpm of RHEL 9 and later refuses the key {key}, which {why}; get the renewed key \
+             from its owner",
             requested.url
         ));
     }

@@ -3,8 +3,8 @@
 
 use super::file_key::unreadable;
 use super::openpgp_rules::{
-    SignatureTime, SignerFault, SigningKey, check_form, check_signer, fingerprint,
-    is_bound_by_sha1, names,
+    SignatureTime, SignerFault, SigningKey, check_form, check_signer, fingerprint, names,
+    outdated_reason,
 };
 use crate::Failure;
 use pgp::armor::{ArmorCrc24Status, Dearmor};
@@ -78,11 +78,11 @@ impl OpenPgpKeys {
         self.0.iter().any(|key| fingerprint(key) == wanted)
     }
 
-    /// Returns the fingerprints of the keys that are bound to their owners only by signatures with
-    /// SHA-1. gpg accepts them; apt of Debian 13 and rpm of RHEL 9 do not.
-    pub fn bound_by_sha1(&self) -> Vec<String> {
-        let weak = self.0.iter().filter(|key| is_bound_by_sha1(key));
-        weak.map(fingerprint).collect()
+    /// Returns the fingerprints of the keys that gpg accepts, but apt of Debian 13 and rpm of RHEL 9
+    /// do not, each with the reason.
+    pub fn outdated(&self) -> Vec<(String, &'static str)> {
+        let outdated = |key: &SignedPublicKey| Some((fingerprint(key), outdated_reason(key)?));
+        self.0.iter().filter_map(outdated).collect()
     }
 
     /// Returns all keys, each armored like [`certificate`](OpenPgpKeys::certificate).
@@ -325,11 +325,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_that_only_sha1_binds_are_found() {
-        let weak = include_bytes!("../../../../tests/data/packages/sha1-key.asc");
-        let strong = include_bytes!("../../../../tests/data/packages/key.asc");
-        let both = OpenPgpKeys::parse(&[&strong[..], &weak[..]].concat()).unwrap();
-        let found = ["978BDD239B2C94F1084FF12B225F0782806C2027"];
-        assert_eq!(both.bound_by_sha1(), found);
+    fn keys_that_current_clients_refuse_are_found() {
+        let outdated = include_bytes!("../../../../tests/data/packages/outdated-keys.asc");
+        let current = include_bytes!("../../../../tests/data/packages/key.asc");
+        let keys = OpenPgpKeys::parse(&[&current[..], &outdated[..]].concat()).unwrap();
+        let expected = [
+            (
+                "978BDD239B2C94F1084FF12B225F0782806C2027",
+                "is certified only with SHA-1",
+            ),
+            ("FCB41BA32369B77960747AD88BB8CD7FED2B294C", "uses DSA"),
+            (
+                "CB38F224071183DEEA0CBC4FCB09153768F388B4",
+                "is an RSA key of less than 2048 bits",
+            ),
+        ];
+        let found = keys.outdated();
+        let found: Vec<(&str, &str)> = found.iter().map(|(key, why)| (key.as_str(), *why)).collect();
+        assert_eq!(found, expected);
     }
 }

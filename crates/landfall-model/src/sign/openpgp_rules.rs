@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use pgp::composed::{SignedPublicKey, SignedPublicSubKey};
 use pgp::crypto::hash::HashAlgorithm;
 use pgp::packet::{PublicKey, Signature, SignatureConfig, SignatureType, SubpacketData};
-use pgp::types::{KeyDetails, KeyVersion, Tag};
+use pgp::ser::Serialize as _;
+use pgp::types::{KeyDetails, KeyVersion, PublicParams, Tag};
 use std::io::Read;
 
 /// The time at which a signature must be valid.
@@ -395,8 +396,23 @@ fn subkey_status(primary: &PublicKey, subkey: &SignedPublicSubKey, now: u64) -> 
     }
 }
 
+/// The length in bytes of the parameters of an RSA key of nearly 2048 bits.
+const RSA_2048: usize = 256;
+
+/// Why apt of Debian 13 and rpm of RHEL 9 refuse `certificate`, although gpg accepts it.
+pub(super) fn outdated_reason(certificate: &SignedPublicKey) -> Option<&'static str> {
+    let parameters = certificate.primary_key.public_params();
+    match parameters {
+        PublicParams::DSA(_) => Some("uses DSA"),
+        PublicParams::RSA(_) if parameters.write_len() < RSA_2048 => {
+            Some("is an RSA key of less than 2048 bits")
+        }
+        _ => is_bound_by_sha1(certificate).then_some("is certified only with SHA-1"),
+    }
+}
+
 /// Whether only signatures with SHA-1 bind the primary key of `certificate`, or a signing subkey.
-pub(super) fn is_bound_by_sha1(certificate: &SignedPublicKey) -> bool {
+fn is_bound_by_sha1(certificate: &SignedPublicKey) -> bool {
     let key = &certificate.primary_key;
     let details = &certificate.details;
     let users = details.users.iter().flat_map(|user| &user.signatures);
