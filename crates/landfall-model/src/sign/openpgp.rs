@@ -341,7 +341,10 @@ mod tests {
             ),
         ];
         let found = keys.outdated();
-        let found: Vec<(&str, &str)> = found.iter().map(|(key, why)| (key.as_str(), *why)).collect();
+        let found: Vec<(&str, &str)> = found
+            .iter()
+            .map(|(key, why)| (key.as_str(), *why))
+            .collect();
         assert_eq!(found, expected);
     }
 }
