@@ -107,6 +107,17 @@ pub(super) fn kubeadm_config_template(metadata: Value, spec: Value) -> Value {
     )
 }
 
+/// Returns the `KubeadmConfig` of a `MachinePool` of Cluster API with the kubeadm configuration
+/// `spec`.
+pub(super) fn kubeadm_config(metadata: Value, spec: Value) -> Value {
+    object(
+        "bootstrap.cluster.x-k8s.io/v1beta1",
+        "KubeadmConfig",
+        metadata,
+        ("spec", spec),
+    )
+}
+
 /// Returns a Secret of the type `kind` (`Opaque` if `None`) with these keys and values.
 pub(super) fn secret(metadata: Value, kind: Option<&str>, texts: Value) -> Value {
     json!({

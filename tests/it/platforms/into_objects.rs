@@ -338,7 +338,9 @@ fn the_templates_of_a_cluster_class_get_the_files_of_machines() {
         "KubeadmConfigTemplate",
         "      joinConfiguration:\n        nodeRegistration: {}\n",
     );
-    place.write("mine.yaml", format!("{control}---\n{worker}"));
+    // a machine pool has no template
+    let pool = "kind: KubeadmConfig\nmetadata: {name: pool}\nspec:\n  format: cloud-config\n";
+    place.write("mine.yaml", format!("{control}---\n{worker}---\n{pool}"));
     into(&place, 0, &["capi"]);
     let new = documents(&place.read("mine.yaml"));
     assert_eq!(
@@ -354,6 +356,7 @@ fn the_templates_of_a_cluster_class_get_the_files_of_machines() {
     };
     assert!(!paths(worker).is_empty(), "{worker:?}");
     assert!(paths(control).starts_with(&paths(worker)), "{control:?}");
+    assert_eq!(new[2]["spec"]["files"], worker["files"]);
     assert_eq!(control["preKubeadmCommands"], worker["preKubeadmCommands"]);
     assert_eq!(
         control["initConfiguration"]["patches"]["directory"],

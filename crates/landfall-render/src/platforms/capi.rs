@@ -5,8 +5,8 @@ use super::containerd::{FOLDER, hosts, other_accounts, unreadable};
 use super::systemd::{DropInForm, drop_in};
 use super::yum::{MachinePackages, PACKAGE_SET};
 use crate::kubernetes_objects::{
-    document, kubeadm_config_template, kubeadm_control_plane, kubeadm_control_plane_template,
-    metadata, secret,
+    document, kubeadm_config, kubeadm_config_template, kubeadm_control_plane,
+    kubeadm_control_plane_template, metadata, secret,
 };
 use crate::platform::{
     CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting, RenderPlatform, RenderRequest,
@@ -99,7 +99,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         .iter()
         .map(|file| (key(&file.path), file.text.as_str()))
         .collect();
-    let files = vec![
+    let mut files = vec![
         RenderedFile::new(
             "secret.yaml",
             document(&secret(metadata(&name, Some(namespace)), None, texts)),
@@ -111,6 +111,12 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         ),
         RenderedFile::new("kubeadm-config-template.yaml", document(&workers_object)),
     ];
+    // a machine pool has no template
+    if has("KubeadmConfig") {
+        let metadata = metadata(&object_name(WORKERS.key, "mp-0")?, Some(namespace));
+        let pool = kubeadm_config(metadata, kubeadm_spec(&workers, &name));
+        files.push(RenderedFile::new("kubeadm-config.yaml", document(&pool)));
+    }
     Ok(RenderedConfig::of_files(files, notes))
 }
 
