@@ -559,6 +559,7 @@ upstreams:
             ("proxy: {noProxy: [a, b]}", "{installation: [HOST, …]}"),
             ("proxy:\n  noProxy:\n  - a", "{installation: [HOST, …]}"),
             ("clusters: [blue]", "{name: blue}"),
+            ("upstreams: {h.test: http://c}", "{mirror: http://c}"),
         ] {
             let site = format!("apiVersion: landfall/v1\nkind: Site\n{text}\n");
             let message = Site::parse(Path::new("s.yaml"), &site)

@@ -34,6 +34,7 @@ pub(super) fn explain(
         let key = match error.to_string() {
             text if text.starts_with("registry: ") => Some("address"),
             text if text.starts_with("proxy: ") => Some("https"),
+            text if text.starts_with("upstreams.") => Some("mirror"),
             text if text.starts_with("clusters[") => Some("name"),
             _ if written.contains("://") => Some("url"),
             _ => None,
