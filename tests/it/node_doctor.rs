@@ -610,3 +610,29 @@ fn the_documented_command_collects_the_files_of_a_node() {
         assert!(!says.contains("was not collected"), "{step}");
     }
 }
+
+/// The account may be in the configuration of containerd too (`auth=config`), and the client's key
+/// is beside the hosts.toml.
+#[test]
+fn the_documented_command_leaves_out_accounts_and_private_keys() {
+    if !need(&["dash", "sed"]) {
+        return;
+    }
+    let page = include_str!("../../docs/how-to/platforms/node.md");
+    let (_, rest) = page.split_once("sed '").unwrap();
+    let (filter, _) = rest.split_once(" \"$f\"").unwrap();
+    let place = Place::new();
+    place.write(
+        "file",
+        "server = \"https://r.test\"\nAuthorization = [\"Basic c2VjcmV0\"]\n[configs.r.auth]\n\
+         username = \"u\"\npassword = \"secret\"\n  auth = \"c2VjcmV0\"\nidentitytoken = \"secret\"\n\
+         r = {auth = {username = \"u\", password = \"secret\"}}\n-----BEGIN EC PRIVATE KEY-----\n\
+         secret\n-----END EC PRIVATE KEY-----\nlast\n",
+    );
+    let mut shell = place.clean("dash");
+    let ran = shell.args(["-c", &format!("sed '{filter} file")]).output();
+    assert_eq!(
+        String::from_utf8(ran.unwrap().stdout).unwrap(),
+        "server = \"https://r.test\"\n[configs.r.auth]\nusername = \"u\"\nlast\n"
+    );
+}
