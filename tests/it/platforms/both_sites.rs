@@ -184,10 +184,20 @@ fn arguments_of_the_server_with_blanks_are_quoted_for_systemd() {
         ("bundle=/srv/a'b.tar", "does not pass quotes"),
         ("bundle=/srv/a\tb.tar", "must be a single line of text"),
         ("bundle=/srv/a\nX=y", "must be a single line of text"),
+        // with these, the service would not start
+        ("bundle=a.tar.zst", "write the whole path"),
+        ("bundle=/home/me/a.tar.zst", "hides /home"),
+        ("tls=/root/tls", "hides /home"),
+        ("listen=5000", "write ADDRESS:PORT"),
+        ("listen=0.0.0.0:http", "write ADDRESS:PORT"),
     ] {
         let told = refused(&place, 2, &["serve", "--set", bundle]);
         assert!(told.contains(words), "{told}");
     }
+    let listen = "listen=https://0.0.0.0:443";
+    place.ok(&["render", "serve", "--set", listen, "-o", "out"]);
+    let unit = place.read("out/etc/systemd/system/landfall.service.d/port.conf");
+    assert!(unit.contains("CAP_NET_BIND_SERVICE"), "{unit}");
 }
 
 #[test]

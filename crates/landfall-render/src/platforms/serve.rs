@@ -5,7 +5,7 @@ use crate::platform::{
     wrong_value,
 };
 use crate::rendered_file::RenderedFile;
-use landfall_model::{Failure, split_port};
+use landfall_model::{Failure, split_port, without_scheme};
 
 const BUNDLE: PlatformSetting =
     PlatformSetting::new("bundle", "PATH", "The bundle on the machine that serves it")
@@ -78,7 +78,8 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         RenderedFile::new("etc/systemd/system/landfall.service", UNIT),
         RenderedFile::new("etc/landfall/serve.env", environment),
     ];
-    let (_, port) = split_port(&listen);
+    // a scheme selects the protocol of an address
+    let (_, port) = split_port(without_scheme(&listen));
     if port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port < 1024)) {
         files.push(RenderedFile::new(
             "etc/systemd/system/landfall.service.d/port.conf",
@@ -89,10 +90,28 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     Ok(RenderedConfig::of_files(files, notes))
 }
 
+/// The folders that the unit hides from the service (`ProtectHome=`, `PrivateTmp=`).
+const HIDDEN: [&str; 5] = ["/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"];
+
+/// The reason why the service cannot open a path. The URL of an object is no path.
+fn why_unreachable(path: &str) -> Option<&'static str> {
+    if path.contains("://") {
+        None
+    } else if !path.starts_with('/') {
+        Some("the service runs in another folder; write the whole path")
+    } else {
+        let is_hidden = HIDDEN.iter().any(|folder| path.starts_with(folder));
+        is_hidden.then_some(
+            "the unit hides /home, /root, /run/user, /tmp and /var/tmp from the service; use \
+             another folder, such as /srv/landfall",
+        )
+    }
+}
+
 /// Returns the arguments of `landfall serve` as the value of a variable in an environment file.
 /// systemd splits `$LANDFALL_SERVE` at blanks outside of quotes (systemd.service(5), "Command
-/// lines"). Fails if a setting has characters that systemd removes. `PlatformSettings::parse`
-/// already refused tabs and line breaks.
+/// lines"). Fails if a setting has characters that systemd removes, or if the service would not
+/// start with it. `PlatformSettings::parse` already refused tabs and line breaks.
 fn arguments(settings: &PlatformSettings, listen: &str) -> Result<String, Failure> {
     for key in [BUNDLE.key, LISTEN.key, TLS.key] {
         let value = settings.get(key).unwrap_or_default();
@@ -102,6 +121,18 @@ fn arguments(settings: &PlatformSettings, listen: &str) -> Result<String, Failur
                        without them";
             return Err(wrong_value(key, value, why));
         }
+    }
+    for key in [BUNDLE.key, TLS.key] {
+        if let Some(path) = settings.get(key)
+            && let Some(why) = why_unreachable(path)
+        {
+            return Err(wrong_value(key, path, why));
+        }
+    }
+    let (_, port) = split_port(without_scheme(listen));
+    if port.is_none_or(|port| port.parse::<u16>().is_err()) {
+        let why = "write ADDRESS:PORT, as in 0.0.0.0:5000";
+        return Err(wrong_value(LISTEN.key, listen, why));
     }
     let mut arguments = vec![
         settings.need(BUNDLE.key)?.to_owned(),
