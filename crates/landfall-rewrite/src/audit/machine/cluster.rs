@@ -11,7 +11,17 @@ use std::path::Path;
 const URL_LISTS: [&str; 2] = ["extraManifests", "addons_include"];
 
 /// Lists of a kustomization. An item is a file or a folder, here or at a URL, or in git.
-const KUSTOMIZE_LISTS: [&str; 4] = ["resources", "bases", "components", "crds"];
+const KUSTOMIZE_LISTS: [&str; 9] = [
+    "resources",
+    "bases",
+    "components",
+    "configurations",
+    "crds",
+    "generators",
+    "patchesStrategicMerge",
+    "transformers",
+    "validators",
+];
 
 /// Modules of Ansible that download the `url` of their arguments.
 const DOWNLOADS: [&str; 2] = ["get_url", "ansible.builtin.get_url"];
@@ -61,6 +71,10 @@ pub(crate) fn document_files(path: &Path, text: &str) -> Vec<PlacedInstall> {
                 YamlNode::Mapping(source) if is_carvel && key.is_text("http") => {
                     found.extend(value_of(&source.entries, "url").and_then(file));
                 }
+                // a file of patches, of replacements or of `openapi`
+                YamlNode::Scalar(_) if is_kustomization && key.is_text("path") => {
+                    found.extend(file(value));
+                }
                 // a custom network of Talos
                 YamlNode::Mapping(cni) if key.is_text("cni") => {
                     found.extend(items_of(&cni.entries, "urls").iter().filter_map(file));
@@ -94,7 +108,9 @@ mod tests {
             format!("apiVersion: helm.cattle.io/v1\nkind: HelmChart\nspec:\n  chart: {chart}\n")
         };
         let kustomization = "resources:\n- https://h.test/i.yaml\n- ./x\n- https://h.test/r.git//d?ref=v1\n\
-                             - https://github.com/o/r/releases/download/v1/j.yaml\n- https://github.com/o/r\n";
+                             - https://github.com/o/r/releases/download/v1/j.yaml\n- https://github.com/o/r\n\
+                             transformers: [https://h.test/t.yaml]\npatches:\n- path: https://h.test/p.yaml\n\
+                             - path: p.yaml\n  patch: '- {op: add, path: /x, value: https://h.test/no}'\n";
         let tasks = "- get_url: {url: 'https://h.test/b.tgz', dest: /b}\n\
                      - ansible.builtin.get_url:\n    url: \"https://h.test/{{ v }}.tgz\"\n";
         let vendir = "apiVersion: vendir.k14s.io/v1alpha1\ndirectories:\n- contents:\n  \
@@ -127,6 +143,8 @@ mod tests {
                 &[
                     "2:3 https://h.test/i.yaml",
                     "5:3 https://github.com/o/r/releases/download/v1/j.yaml",
+                    "7:16 https://h.test/t.yaml",
+                    "9:9 https://h.test/p.yaml",
                 ],
             ),
             ("x/other.yaml", kustomization.to_owned(), &[]),
