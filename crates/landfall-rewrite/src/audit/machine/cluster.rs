@@ -1,9 +1,10 @@
 //! Finds the files that documents of clusters name by their URLs.
 
-use super::commands::PlacedInstall;
+use super::commands::{PlacedInstall, fetched};
 use super::file_at;
 use crate::git_source::GitSource;
-use crate::yaml::{YamlEntry, YamlNode, documents, items_of, value_of};
+use crate::walk::start_of;
+use crate::yaml::{YamlDocument, YamlEntry, YamlNode, documents, items_of, value_of};
 use landfall_model::document::LineIndex;
 use std::path::Path;
 
@@ -23,17 +24,21 @@ const KUSTOMIZE_LISTS: [&str; 9] = [
     "validators",
 ];
 
-/// Modules of Ansible that download the `url` of their arguments.
-const DOWNLOADS: [&str; 2] = ["get_url", "ansible.builtin.get_url"];
+/// Modules of Ansible that download a file, each with the argument for its URL.
+const DOWNLOADS: [(&str, &str); 2] = [("get_url", "url"), ("unarchive", "src")];
+
+/// The collections of these modules, which a task need not name.
+const COLLECTIONS: [&str; 2] = ["ansible.builtin.", "ansible.legacy."];
 
 /// Words of documents of vendir and kapp-controller.
 const CARVEL: [&str; 2] = ["k14s.io/", "carvel.dev/"];
 
 /// Words of documents that may name files, except kustomizations and those of Carvel.
-const FILE_WORDS: [&str; 5] = [
+const FILE_WORDS: [&str; 6] = [
     "extraManifests",
     "addons_include",
     "get_url",
+    "unarchive",
     "cni:",
     "helm.cattle.io/",
 ];
@@ -56,6 +61,9 @@ pub(crate) fn document_files(path: &Path, text: &str) -> Vec<PlacedInstall> {
         let nodes = document.root.iter().flat_map(YamlNode::descendants);
         let file = |node: &YamlNode<'_>| file_at(&document, node, &lines);
         for YamlEntry { key, value } in nodes.flat_map(YamlNode::entries) {
+            if let Some(argument) = url_argument(key) {
+                found.extend(downloaded(&document, value, argument, &lines));
+            }
             let is_one_of = |names: &[&str]| names.iter().any(|name| key.is_text(name));
             match value {
                 YamlNode::Sequence(list) if is_one_of(&URL_LISTS) => {
@@ -64,9 +72,6 @@ pub(crate) fn document_files(path: &Path, text: &str) -> Vec<PlacedInstall> {
                 YamlNode::Sequence(list) if is_kustomization && is_one_of(&KUSTOMIZE_LISTS) => {
                     let items = list.items.iter().filter(|item| !is_git_source(item));
                     found.extend(items.filter_map(file));
-                }
-                YamlNode::Mapping(arguments) if is_one_of(&DOWNLOADS) => {
-                    found.extend(value_of(&arguments.entries, "url").and_then(file));
                 }
                 YamlNode::Mapping(source) if is_carvel && key.is_text("http") => {
                     found.extend(value_of(&source.entries, "url").and_then(file));
@@ -86,6 +91,34 @@ pub(crate) fn document_files(path: &Path, text: &str) -> Vec<PlacedInstall> {
     }
     found.sort_by_key(|file| (file.line, file.column));
     found
+}
+
+/// The argument for the URL of a file, if `key` is a module of Ansible that downloads it.
+fn url_argument(key: &YamlNode<'_>) -> Option<&'static str> {
+    let name = key.scalar()?.text()?;
+    let mut collections = COLLECTIONS.iter();
+    let module = collections.find_map(|collection| name.strip_prefix(*collection));
+    let module = module.unwrap_or(name);
+    let mut downloads = DOWNLOADS.iter();
+    let download = downloads.find(|(download, _)| *download == module);
+    download.map(|(_, argument)| *argument)
+}
+
+/// The file whose URL is the value of `name` in `arguments` of Ansible: a mapping, or a text such
+/// as `url=URL dest=PATH`.
+fn downloaded(
+    document: &YamlDocument<'_>,
+    arguments: &YamlNode<'_>,
+    name: &str,
+    lines: &LineIndex<'_>,
+) -> Option<PlacedInstall> {
+    if let Some(url) = value_of(arguments.entries(), name) {
+        return file_at(document, url, lines);
+    }
+    let mut words = arguments.scalar()?.text()?.split_whitespace();
+    let url = words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='))?;
+    let install = fetched(url.trim_matches(['"', '\'']))?;
+    Some(PlacedInstall::new(install, lines, start_of(arguments)?))
 }
 
 fn is_git_source(node: &YamlNode<'_>) -> bool {
@@ -112,7 +145,10 @@ mod tests {
                              transformers: [https://h.test/t.yaml]\npatches:\n- path: https://h.test/p.yaml\n\
                              - path: p.yaml\n  patch: '- {op: add, path: /x, value: https://h.test/no}'\n";
         let tasks = "- get_url: {url: 'https://h.test/b.tgz', dest: /b}\n\
-                     - ansible.builtin.get_url:\n    url: \"https://h.test/{{ v }}.tgz\"\n";
+                     - ansible.builtin.get_url:\n    url: \"https://h.test/{{ v }}.tgz\"\n\
+                     - get_url: url=\"https://h.test/c.tgz\" dest=/c\n\
+                     - ansible.legacy.unarchive:\n    src: https://h.test/d.tgz\n    remote_src: true\n\
+                     - unarchive: {src: d.tgz, dest: /d}\n- unarchive: src=e.tgz dest=/e\n";
         let vendir = "apiVersion: vendir.k14s.io/v1alpha1\ndirectories:\n- contents:\n  \
                       - http: {url: https://h.test/v.tgz}\n";
         for (name, text, expected) in [
@@ -154,6 +190,8 @@ mod tests {
                 &[
                     "1:19 https://h.test/b.tgz",
                     "3:11 https://h.test/{{ v }}.tgz",
+                    "4:12 https://h.test/c.tgz",
+                    "6:10 https://h.test/d.tgz",
                 ],
             ),
         ] {
