@@ -2,13 +2,13 @@
 //! the packages that package managers install.
 
 use crate::text::{ShellVariables, is_separator, words};
-use landfall_model::after_web_scheme;
 use landfall_model::document::LineIndex;
+use landfall_model::{after_web_scheme, is_web_url};
 use landfall_packages::yum::RpmPin;
 
 /// Programs that fetch the URLs among their arguments.
 /// `ADD` is an instruction of Dockerfiles.
-const FETCHERS: [&str; 4] = ["curl", "wget", "aria2c", "ADD"];
+const FETCHERS: [&str; 5] = ["curl", "wget", "aria2c", "rpm", "ADD"];
 /// Programs that fetch the URLs after `-f`.
 const APPLIERS: [&str; 2] = ["kubectl", "oc"];
 /// Programs that install packages, each with the name of the package manager and the subcommand.
@@ -171,7 +171,9 @@ impl CommandReader<'_> {
         is_in_backticks: bool,
         url_follows: bool,
     ) -> Option<MachineInstall> {
-        let program = word.rsplit('/').next().unwrap_or(word);
+        // the last part of a URL may be the name of a program
+        let path = if word.contains("://") { "" } else { word };
+        let program = path.rsplit('/').next().unwrap_or(path);
         let is_fetcher = FETCHERS.contains(&program);
         match self.state {
             // a package, unless it fetches a URL: a list such as `[apt-get install jq, curl URL]`
@@ -183,14 +185,18 @@ impl CommandReader<'_> {
                 self.state = CommandState::Fetching;
                 None
             }
-            CommandState::Fetching => self.fetched(word),
+            CommandState::Fetching => self.fetched(word.strip_prefix("--url=").unwrap_or(word)),
             CommandState::Applying(is_file) => {
-                self.state = CommandState::Applying(matches!(word, "-f" | "--filename"));
-                let file = word.strip_prefix("--filename=");
-                let file = file
-                    .or(word.strip_prefix("-f="))
+                // other flags may be before the letter, and the file may be after it: `-Rf FILE`
+                let is_short = word.starts_with('-') && !word.starts_with("--");
+                self.state = CommandState::Applying(
+                    word == "--filename" || (is_short && word.ends_with('f')),
+                );
+                let file = word
+                    .strip_prefix("--filename=")
+                    .or(word.strip_prefix("-f"))
                     .or(is_file.then_some(word));
-                self.fetched(file?)
+                self.fetched(file?.trim_start_matches('='))
             }
             CommandState::InstallingNamed(is_group) => self.named(is_group, word),
             CommandState::Managing(by, subcommand) if word == subcommand => {
@@ -262,6 +268,7 @@ impl CommandReader<'_> {
                 let end = if word.contains("}}") { "" } else { " …}}" };
                 return open(format!("{word}{end}"));
             }
+            _ if is_web_url(word) => return self.fetched(word),
             _ if word.contains('$') => return open(word.to_owned()),
             _ if is_package(word) => return Some(MachineInstall::package(by, word)),
             _ if by == "yum" && word.strip_prefix('@').is_some_and(is_package) => {
@@ -523,6 +530,18 @@ mod tests {
             (
                 "k3s kubectl create --filename=https://dl.test/a.yaml; oc -f https://dl.test/b.yaml; kubectl apply -f - https://dl.test/no",
                 "File https://dl.test/a.yaml File https://dl.test/b.yaml",
+            ),
+            (
+                "wget https://dl.test/curl; kubectl -Rf https://dl.test/wget -fhttps://dl.test/b.yaml",
+                "File https://dl.test/curl File https://dl.test/wget File https://dl.test/b.yaml",
+            ),
+            (
+                "curl -LO --url=https://dl.test/a.tgz; rpm --import https://dl.test/key",
+                "File https://dl.test/a.tgz File https://dl.test/key",
+            ),
+            (
+                "dnf install -y jq https://dl.test/a.rpm https://dl.test/b-$V.rpm; rpm -q jq",
+                "Package jq File https://dl.test/a.rpm Unclear https://dl.test/b-$V.rpm",
             ),
             (
                 "ExecStart=/usr/bin/apt-get install -qq socat; apt-get update jq",
