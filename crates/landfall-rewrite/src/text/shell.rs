@@ -48,8 +48,8 @@ fn split_words<'t>(line: &'t str, program: Option<&str>) -> Vec<&'t str> {
         let is_quoted = so_far.starts_with(['"', '\'']) && so_far.ends_with(['"', '\'']);
         // the items of a list may have no blanks between them: `["run","x"]`
         let is_comma = c == ',' && (so_far.is_empty() || is_quoted);
-        let is_end = is_operator || is_comma || c.is_whitespace();
-        if !(is_end || "\"'`[]()".contains(c)) {
+        let is_end = is_operator || is_comma || c.is_whitespace() || "\"'`[]()".contains(c);
+        if !is_end || is_of_address(so_far, c) {
             continue;
         }
         let end = at + c.len_utf8();
@@ -96,6 +96,17 @@ fn group_len(text: &str) -> Option<usize> {
         }
         quote @ ('\'' | '`') => Some(text[1..].find(quote)? + 2),
         _ => None,
+    }
+}
+
+/// Whether `bracket` is one of the IPv6 address of a URL that begins with `so_far`.
+fn is_of_address(so_far: &str, bracket: char) -> bool {
+    match bracket {
+        '[' => so_far.ends_with("://"),
+        ']' => so_far
+            .split_once("://[")
+            .is_some_and(|(_, address)| !address.contains(']')),
+        _ => false,
     }
 }
 
@@ -355,13 +366,14 @@ mod tests {
     fn repositories_of_git_clone_are_found() {
         let script = "git clone https://h.test/a.git\ngit -C /x clone --depth 1 -b v1 https://h.test/b y\n\
             git pull https://h.test/no\n( git clone --branch=main git@h.test:c/d.git )\n\
-            // git clone https://h.test/no\n";
+            // git clone https://h.test/no\n[git, clone, http://[fd00::1]:80/e]\n";
         assert_eq!(
             git_clones(script),
             [
                 ("https://h.test/a.git", None),
                 ("https://h.test/b", Some("v1")),
                 ("git@h.test:c/d.git", Some("main")),
+                ("http://[fd00::1]:80/e", None),
             ]
         );
     }

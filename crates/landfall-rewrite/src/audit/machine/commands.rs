@@ -319,11 +319,16 @@ pub(super) fn fetched(word: &str) -> Option<MachineInstall> {
     if word.contains(['$', '{', '}']) {
         return Some(MachineInstall::Unclear(word.to_owned()));
     }
-    // loopback and link-local addresses (RFC 3927) are services of the machine or its host
-    let is_local =
-        host.starts_with("localhost") || host.starts_with("127.") || host.starts_with("169.254.");
+    // a user name may precede the host
+    let host = host.rsplit('@').next().unwrap_or(host);
+    // loopback and link-local addresses (RFC 3927, RFC 4291) are services of the machine or its
+    // host
+    let is_local = host.split(['.', ':']).next() == Some("localhost")
+        || ["127.", "169.254.", "[::1]", "[fe80:"]
+            .iter()
+            .any(|start| host.starts_with(*start));
     // other URLs are pages or services, not files
-    let is_file = !path.is_empty() && host.contains('.') && !is_local;
+    let is_file = !path.is_empty() && host.contains(['.', '[']) && !is_local;
     is_file.then(|| {
         if path.ends_with('/') {
             MachineInstall::Unclear(word.to_owned())
@@ -538,6 +543,10 @@ mod tests {
             (
                 "curl -LO --url=https://dl.test/a.tgz; rpm --import https://dl.test/key",
                 "File https://dl.test/a.tgz File https://dl.test/key",
+            ),
+            (
+                "curl http://[fd00::1]:80/a.tgz http://[::1]/no http://u@127.0.0.1/no http://localhost.x/no http://localhosts.test/b",
+                "File http://[fd00::1]:80/a.tgz File http://localhosts.test/b",
             ),
             (
                 "dnf install -y jq https://dl.test/a.rpm https://dl.test/b-$V.rpm; rpm -q jq",
