@@ -491,13 +491,17 @@ mod tests {
             "images: {a: {image: x/y, version: 1}}",
             "- {op: replace, path: /spec/containers/0/image, value: 'x/y:1'}",
             "values: |\n  image: {repository: x/y, tag: 1}\n",
-            "config: |\n  image: 'x/y:1'\n",
             "image: >-\n  x/y:1\n",
+            // documents of one line
+            "valuesContent: |\n  image: 'x/y:1'\n",
+            "a: >-\n  image: x/y:1\n",
+            "a: \"- image: x/y:1\\n\"",
             // not JSON, because a bracket is missing
             "examples: |\n  [{\n  \"image\":\"x/y:1\",\n  }\n",
         ] {
             assert_eq!(missing("f.yaml", text), ["x/y:1"], "{text}");
         }
+        assert_eq!(missing("f.yaml", "a: 'Unlike the image: x/y:1'"), [""; 0]);
         for (name, text) in [
             ("f.hcl", "config {\n  image = \"x/y:1\"\n}\n"),
             ("f.container", "[Container]\nImage=x/y:1\n"),

@@ -392,9 +392,12 @@ impl<'s> DocumentWalker<'_, 's> {
         // `{{ call }}` is a template, not JSON
         let flow =
             text.starts_with(['{', '[']) && !text.starts_with("{{") && text.ends_with(['}', ']']);
-        let block = matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded);
-        // a document may have a single line
-        if text.contains('\n') || flow || (block && text.contains(": ")) {
+        let is_text = matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded)
+            || scalar.value.ends_with('\n');
+        // a document of one line, such as the values of a chart
+        let entry = text.trim_start_matches("- ").split_once(": ");
+        let is_document = is_text && entry.is_some_and(|(key, _)| !key.contains(' '));
+        if text.contains('\n') || flow || is_document {
             return self.text(scalar, around, occurrences);
         }
         if let Some(claim) = self.claim(text, &around) {
