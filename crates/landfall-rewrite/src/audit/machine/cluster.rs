@@ -30,16 +30,21 @@ const DOWNLOADS: [(&str, &str); 2] = [("get_url", "url"), ("unarchive", "src")];
 /// The collections of these modules, which a task need not name.
 const COLLECTIONS: [&str; 2] = ["ansible.builtin.", "ansible.legacy."];
 
+/// Mappings of Talos with a list of URLs, each with the key of the list: a custom network, and the
+/// manifests of a cloud provider.
+const URL_MAPPINGS: [(&str, &str); 2] = [("cni", "urls"), ("externalCloudProvider", "manifests")];
+
 /// Words of documents of vendir and kapp-controller.
 const CARVEL: [&str; 2] = ["k14s.io/", "carvel.dev/"];
 
 /// Words of documents that may name files, except kustomizations and those of Carvel.
-const FILE_WORDS: [&str; 6] = [
+const FILE_WORDS: [&str; 7] = [
     "extraManifests",
     "addons_include",
     "get_url",
     "unarchive",
     "cni:",
+    "externalCloudProvider",
     "helm.cattle.io/",
 ];
 
@@ -80,9 +85,10 @@ pub(crate) fn document_files(path: &Path, text: &str) -> Vec<PlacedInstall> {
                 YamlNode::Scalar(_) if is_kustomization && key.is_text("path") => {
                     found.extend(file(value));
                 }
-                // a custom network of Talos
-                YamlNode::Mapping(cni) if key.is_text("cni") => {
-                    found.extend(items_of(&cni.entries, "urls").iter().filter_map(file));
+                YamlNode::Mapping(mapping) => {
+                    let list = URL_MAPPINGS.iter().find(|(name, _)| key.is_text(name));
+                    let urls = list.map(|(_, list)| items_of(&mapping.entries, list));
+                    found.extend(urls.unwrap_or_default().iter().filter_map(file));
                 }
                 YamlNode::Scalar(_) if is_k3s && key.is_text("chart") => found.extend(file(value)),
                 _ => {}
@@ -136,6 +142,7 @@ mod tests {
     fn files_that_documents_name_by_their_urls_are_found() {
         let talos = "cluster:\n  network:\n    cni:\n      name: custom\n      urls:\n      - https://h.test/c.yaml\n  \
                      extraManifests: [\"https://h.test/a.yaml\"]\n  \
+                     externalCloudProvider: {enabled: true, manifests: ['https://h.test/b.yaml']}\n  \
                      inlineManifests: [{name: x, contents: 'https://h.test/no.yaml'}]\n";
         let chart = |chart: &str| {
             format!("apiVersion: helm.cattle.io/v1\nkind: HelmChart\nspec:\n  chart: {chart}\n")
@@ -160,7 +167,11 @@ mod tests {
             (
                 "c.yaml",
                 talos.to_owned(),
-                &["6:9 https://h.test/c.yaml", "7:21 https://h.test/a.yaml"],
+                &[
+                    "6:9 https://h.test/c.yaml",
+                    "7:21 https://h.test/a.yaml",
+                    "8:55 https://h.test/b.yaml",
+                ],
             ),
             (
                 "cluster.yml",
