@@ -316,17 +316,29 @@ const GIT_FLAGS: [&str; 13] = [
     "--shallow-since",
 ];
 
-/// The URL of each `git clone` of `text`, and its branch, tag or commit.
+/// The URL of each `git clone` and each `ADD URL.git#REF` of Dockerfiles in `text`, and its branch,
+/// tag or commit.
 pub(crate) fn git_clones(text: &str) -> Vec<(&str, Option<&str>)> {
-    if !text.contains("git") || !text.contains("clone") {
-        return Vec::new();
+    let mut found = Vec::new();
+    if text.contains("git") && text.contains("clone") {
+        let commands = commands(text, "git", |flag| GIT_FLAGS.contains(&flag)).into_iter();
+        found.extend(commands.filter_map(|command| match command.positional[..] {
+            ["clone", url, ..] => Some((url, command.flag(&["-b", "--branch", "--revision"]))),
+            _ => None,
+        }));
     }
-    let commands = commands(text, "git", |flag| GIT_FLAGS.contains(&flag)).into_iter();
-    let clones = commands.filter_map(|command| match command.positional[..] {
-        ["clone", url, ..] => Some((url, command.flag(&["-b", "--branch", "--revision"]))),
-        _ => None,
-    });
-    clones.collect()
+    if text.contains("ADD") && text.contains(".git") {
+        let commands = commands(text, "ADD", |_| false).into_iter();
+        let sources = commands.flat_map(|command| command.positional);
+        found.extend(sources.filter_map(|source| {
+            // a folder in the repository may follow the version
+            let (url, fragment) = source.split_once('#').unwrap_or((source, ""));
+            let version = fragment.split(':').next();
+            let version = version.filter(|version| !version.is_empty());
+            url.ends_with(".git").then_some((url, version))
+        }));
+    }
+    found
 }
 
 #[cfg(test)]
@@ -366,7 +378,8 @@ mod tests {
     fn repositories_of_git_clone_are_found() {
         let script = "git clone https://h.test/a.git\ngit -C /x clone --depth 1 -b v1 https://h.test/b y\n\
             git pull https://h.test/no\n( git clone --branch=main git@h.test:c/d.git )\n\
-            // git clone https://h.test/no\n[git, clone, http://[fd00::1]:80/e]\n";
+            // git clone https://h.test/no\n[git, clone, http://[fd00::1]:80/e]\n\
+            ADD --keep-git-dir=true https://h.test/f.git#v2:sub /f\nADD a.git.tgz git@h.test:g.git /g\n";
         assert_eq!(
             git_clones(script),
             [
@@ -374,6 +387,8 @@ mod tests {
                 ("https://h.test/b", Some("v1")),
                 ("git@h.test:c/d.git", Some("main")),
                 ("http://[fd00::1]:80/e", None),
+                ("https://h.test/f.git", Some("v2")),
+                ("git@h.test:g.git", None),
             ]
         );
     }

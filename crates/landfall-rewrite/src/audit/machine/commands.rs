@@ -77,7 +77,11 @@ pub(super) fn of_script(text: &str) -> Vec<PlacedInstall> {
             continue;
         }
         let mut backticks = 0;
-        let words = words(line);
+        let mut words = words(line);
+        // the arguments of this instruction may be a list
+        if words.first() == Some(&"ADD") {
+            words.retain(|word| *word != "[");
+        }
         let urls_follow = urls_follow(&words);
         for (word, url_follows) in words.into_iter().zip(urls_follow) {
             backticks += usize::from(word == "`");
@@ -327,8 +331,9 @@ pub(super) fn fetched(word: &str) -> Option<MachineInstall> {
         || ["127.", "169.254.", "[::1]", "[fe80:"]
             .iter()
             .any(|start| host.starts_with(*start));
-    // other URLs are pages or services, not files
-    let is_file = !path.is_empty() && host.contains(['.', '[']) && !is_local;
+    // other URLs are pages, services or git repositories, not files
+    let is_other = path.is_empty() || path.ends_with(".git") || !host.contains(['.', '[']);
+    let is_file = !(is_local || is_other);
     is_file.then(|| {
         if path.ends_with('/') {
             MachineInstall::Unclear(word.to_owned())
@@ -540,6 +545,11 @@ mod tests {
                 "wget https://dl.test/curl; kubectl -Rf https://dl.test/wget -fhttps://dl.test/b.yaml",
                 "File https://dl.test/curl File https://dl.test/wget File https://dl.test/b.yaml",
             ),
+            (
+                "ADD [\"https://dl.test/a.tgz\", \"/a\"]",
+                "File https://dl.test/a.tgz",
+            ),
+            ("ADD https://dl.test/a.git#v1 /a", ""),
             (
                 "curl -LO --url=https://dl.test/a.tgz; rpm --import https://dl.test/key",
                 "File https://dl.test/a.tgz File https://dl.test/key",
