@@ -220,10 +220,10 @@ impl<const N: usize> Code<N> {
         }
     }
 
-    /// Replaces the code by the optimal code of at most `limit` bits for these counts.
-    pub(crate) fn set_counts(&mut self, counts: &[u32], limit: usize, ties: TieOrder) {
+    /// Replaces the code by the optimal code of at most 15 bits for these counts.
+    pub(crate) fn set_counts(&mut self, counts: &[u32], ties: TieOrder) {
         let mut lengths = [0; N];
-        code_lengths(counts, limit, ties, &mut lengths);
+        code_lengths(counts, LONGEST_CODE, ties, &mut lengths);
         self.set_lengths(&lengths);
     }
 

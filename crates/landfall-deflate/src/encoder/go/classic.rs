@@ -36,7 +36,7 @@ use crate::encoder::block::{
 use crate::encoder::chains::{boxed_array, load32, load64, match_length};
 use crate::encoder::huffman::{SymbolCounts, TieOrder, Token};
 use crate::encoder::{BlockSize, Encoder};
-use crate::symbols::{END_OF_BLOCK, LONGEST_CODE, MAX_DISTANCE, MAX_LENGTH};
+use crate::symbols::{END_OF_BLOCK, MAX_DISTANCE, MAX_LENGTH};
 
 /// Whether the first block of a stream at a level can be full at this size.
 pub(super) fn can_be_full(level: GoLevel, size: BlockSize) -> bool {
@@ -147,10 +147,10 @@ impl GoBlockWriter {
         let codes = &mut self.dynamic;
         codes
             .literals
-            .set_counts(&counts.literals, LONGEST_CODE, TieOrder::SubtreeFirst);
+            .set_counts(&counts.literals, TieOrder::SubtreeFirst);
         codes
             .distances
-            .set_counts(&counts.distances, LONGEST_CODE, TieOrder::SubtreeFirst);
+            .set_counts(&counts.distances, TieOrder::SubtreeFirst);
         DynamicHeader::new(
             &codes.literals,
             counts.used_literals(),

@@ -11,9 +11,7 @@ use crate::encoder::block::{
     write_fixed_header, write_stored,
 };
 use crate::encoder::huffman::{Code, SymbolCounts, Token, distance_extra_bits, length_extra_bits};
-use crate::symbols::{
-    DISTANCE_SYMBOLS, END_OF_BLOCK, FIRST_LENGTH_SYMBOL, LITERAL_SYMBOLS, LONGEST_CODE,
-};
+use crate::symbols::{DISTANCE_SYMBOLS, END_OF_BLOCK, FIRST_LENGTH_SYMBOL, LITERAL_SYMBOLS};
 
 /// Fixed codes are only considered for blocks with fewer tokens.
 const MAX_FIXED_TOKENS: usize = 250;
@@ -193,7 +191,7 @@ impl KlauspostBlockWriter {
         let literal_counts = counts.literals;
         counts.literals[END_OF_BLOCK] = 1;
         let mut own_code: LiteralCode = Code::EMPTY;
-        own_code.set_counts(&counts.literals, LONGEST_CODE, self.rules.ties);
+        own_code.set_counts(&counts.literals, self.rules.ties);
         let header_size = match self.open_header {
             0 => EXPECTED_HEADER,
             size => size,
@@ -249,12 +247,8 @@ impl KlauspostBlockWriter {
     fn build_codes(&mut self, counts: &SymbolCounts) {
         let ties = self.rules.ties;
         let codes = &mut self.codes;
-        codes
-            .literals
-            .set_counts(&counts.literals, LONGEST_CODE, ties);
-        codes
-            .distances
-            .set_counts(&counts.distances, LONGEST_CODE, ties);
+        codes.literals.set_counts(&counts.literals, ties);
+        codes.distances.set_counts(&counts.distances, ties);
     }
 }
 
@@ -371,9 +365,7 @@ impl KlauspostBlockWriter {
             }
             counts.literals[END_OF_BLOCK] = 1;
             let ties = self.rules.ties;
-            self.codes
-                .literals
-                .set_counts(&counts.literals, LONGEST_CODE, ties);
+            self.codes.literals.set_counts(&counts.literals, ties);
         }
         self.append_literals(plain, is_flush, out);
     }

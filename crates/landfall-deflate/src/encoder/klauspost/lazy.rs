@@ -8,7 +8,7 @@ use crate::encoder::chains::{
 };
 use crate::encoder::huffman::{Code, Token, distance_extra_bits, length_extra_bits};
 use crate::encoder::{Encoder, RestartEncoder};
-use crate::symbols::{LONGEST_CODE, MAX_DISTANCE, MAX_LENGTH, distance_symbol, length_index};
+use crate::symbols::{MAX_DISTANCE, MAX_LENGTH, distance_symbol, length_index};
 
 /// The number of bytes that must follow before a match is searched, unless the stream is flushed.
 const LOOKAHEAD: usize = MIN_MATCH + MAX_LENGTH;
@@ -413,7 +413,7 @@ impl LazyEncoder {
             *count &= 0xffff;
         }
         let mut code: Code<256> = Code::EMPTY;
-        code.set_counts(&counts, LONGEST_CODE, self.rules.ties);
+        code.set_counts(&counts, self.rules.ties);
         self.literal_bits.resize(WINDOW + 1, 0);
         let mut total = 0;
         let literal_bits = &mut self.literal_bits[self.index..];
