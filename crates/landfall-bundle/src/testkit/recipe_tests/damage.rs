@@ -1,6 +1,6 @@
 //! Damaged and forged recipes.
 
-use super::versions::{Versions, memory_without, pack, read, rebuilt, versions};
+use super::{Versions, memory_without, pack, read, rebuilt, versions};
 use crate::format::contents::ContentsIndex;
 use crate::format::names::{ItemName, volume_path};
 use crate::testkit::sample::Packed;

@@ -1,7 +1,7 @@
 //! Packing bundles with recipes.
 
 use super::super::sample::{Memory, noise, sample, today, write};
-use super::versions::{Versions, image, image_of, layer, lock, pack, read, rebuilt, versions};
+use super::{Versions, image, image_of, layer, lock, pack, read, rebuilt, versions};
 use crate::*;
 use landfall_content::{BlobRead, ContentError};
 use landfall_item::lockfile::Lock;

@@ -1,9 +1,7 @@
 //! Rebuilding blobs from recipes and their bases.
 
 use super::super::sample::{Memory, noise, sample};
-use super::versions::{
-    Versions, image, layer, lock, memory_without, pack, program, read, rebuilt, versions,
-};
+use super::{Versions, image, layer, lock, memory_without, pack, program, read, rebuilt, versions};
 use crate::*;
 use landfall_content::{BlobRead, ContentError};
 use landfall_item::LockedImage;
