@@ -19,6 +19,9 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
+    /// All algorithms.
+    pub const ALL: [Algorithm; 2] = [Algorithm::Sha256, Algorithm::Sha512];
+
     /// The name before the colon of a digest, which is also the folder below `blobs/`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -29,7 +32,7 @@ impl Algorithm {
 
     /// The algorithm with this name; upper case is read, too.
     fn of(name: &str) -> Option<Algorithm> {
-        [Algorithm::Sha256, Algorithm::Sha512]
+        Algorithm::ALL
             .into_iter()
             .find(|algorithm| name.eq_ignore_ascii_case(algorithm.as_str()))
     }

@@ -212,7 +212,7 @@ async fn fetch_repomd_at(
 /// Whether `bytes` have one of `digests`. A metalink may list any number of them, so the bytes are
 /// not hashed for each.
 fn is_one_of(bytes: &[u8], digests: &[Digest]) -> bool {
-    [Algorithm::Sha256, Algorithm::Sha512]
+    Algorithm::ALL
         .into_iter()
         .any(|algorithm| digests.contains(&Digest::compute(algorithm, bytes)))
 }
@@ -423,7 +423,7 @@ mod tests {
         };
         let mut known = digests(3);
         assert!(!is_one_of(b"text", &known));
-        for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
+        for algorithm in Algorithm::ALL {
             known.push(Digest::compute(algorithm, b"text"));
             assert!(is_one_of(b"text", &known));
             known.pop();

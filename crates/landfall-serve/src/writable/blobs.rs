@@ -199,7 +199,7 @@ impl WritableBlobs {
     /// that refers to them is written.
     pub(super) fn sync_names(&self) -> Result<(), WriteError> {
         let frames = self.disk.dir().join("frames");
-        for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
+        for algorithm in Algorithm::ALL {
             self.disk.sync_folder(&frames.join(algorithm.as_str()))?;
         }
         self.disk.sync_names()

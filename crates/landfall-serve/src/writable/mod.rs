@@ -202,7 +202,7 @@ impl WritableStore {
     /// The digests of the manifests that were pushed to the repository.
     fn manifests(&self, name: &str) -> io::Result<Vec<Digest>> {
         let mut digests = Vec::new();
-        for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
+        for algorithm in Algorithm::ALL {
             let folder = self.manifests_folder(name).join(algorithm.as_str());
             for hex in list_folder(&folder)? {
                 digests.extend(
@@ -230,7 +230,7 @@ impl WritableStore {
         subject: &Digest,
         hex: &str,
     ) -> io::Result<Option<Box<RawValue>>> {
-        let digest: Option<Digest> = [Algorithm::Sha256, Algorithm::Sha512]
+        let digest: Option<Digest> = Algorithm::ALL
             .into_iter()
             .find_map(|algorithm| format!("{}:{hex}", algorithm.as_str()).parse().ok());
         let is_complete = match digest {
