@@ -234,6 +234,11 @@ pub fn host_port(url: &Url) -> String {
     )
 }
 
+/// A `host:port` as people write it: without the port 443.
+pub(super) fn shown_host(host: &str) -> &str {
+    host.strip_suffix(":443").unwrap_or(host)
+}
+
 /// Returns the host of a URL as references name it: with its port, unless that is the default of
 /// its scheme.
 pub fn host_of(url: &Url) -> &str {

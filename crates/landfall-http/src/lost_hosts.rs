@@ -1,7 +1,7 @@
 //! Stops using hosts that only fail, for the rest of the run. Otherwise every item would go through
 //! their timeouts and attempts again.
 
-use super::error::{ErrorKind, HttpError};
+use super::error::{ErrorKind, HttpError, shown_host};
 use landfall_model::{Limits, locked};
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -140,7 +140,7 @@ fn given_up_error(host: &str, error: &HttpError) -> HttpError {
     // `doctor` needs the scheme for plain http, and by default inspects port 443 with TLS
     let url = error.url().and_then(|url| Url::parse(url).ok());
     let is_plain_http = url.is_some_and(|url| url.scheme() == "http");
-    let bare = host.strip_suffix(":443").unwrap_or(host);
+    let bare = shown_host(host);
     let target = if is_plain_http {
         format!("http://{host}/")
     } else {

@@ -1,6 +1,6 @@
 //! The policy of all loops that retry: when to retry, and after which pause.
 
-use crate::error::{ErrorKind, HttpError};
+use crate::error::{ErrorKind, HttpError, shown_host};
 use landfall_model::{Limits, locked};
 use reqwest::StatusCode;
 use std::collections::HashMap;
@@ -183,7 +183,7 @@ impl RetryNotices {
             1 => "1 request waiting".to_owned(),
             waiting => format!("{waiting} requests waiting"),
         };
-        let shown = host.strip_suffix(":443").unwrap_or(host);
+        let shown = shown_host(host);
         Some(format!("{shown}: {reason}, {requests} to retry"))
     }
 }

@@ -3,7 +3,7 @@
 //! wait.
 
 use crate::body::HttpResponse;
-use crate::error::{ErrorKind, HttpError, host_port, redacted_url};
+use crate::error::{ErrorKind, HttpError, host_port, redacted_url, shown_host};
 use crate::exchange::HttpRequest;
 use crate::ledger::rounded;
 use crate::rate_limit::{RateLimit, human_span};
@@ -85,7 +85,7 @@ impl Transport {
             if let Some((host, _)) = &failure
                 && self.0.lost_hosts.is_doubtful(host)
             {
-                let host = host.strip_suffix(":443").unwrap_or(host);
+                let host = shown_host(host);
                 self.note_once(&format!(
                     "{host}: its requests keep failing, and are not repeated until one succeeds"
                 ));
@@ -134,7 +134,7 @@ impl Transport {
     /// Shows that `host` gets no more requests. The command reports the reason at its end, as the
     /// error of each item that needs the host.
     fn note_given_up(&self, host: &str) {
-        let bare = host.strip_suffix(":443").unwrap_or(host);
+        let bare = shown_host(host);
         self.note_once(&format!(
             "{bare}: skipped for the rest of this run; the reason follows at the end"
         ));
@@ -342,7 +342,7 @@ fn postponed_error(response: &HttpResponse, limits: &Limits) -> HttpError {
         human_span(Duration::from_secs(limits.max_wait_secs)),
     );
     let host = host_port(&response.url);
-    HttpError::new(ErrorKind::GivenUp, words).about(host.strip_suffix(":443").unwrap_or(&host))
+    HttpError::new(ErrorKind::GivenUp, words).about(shown_host(&host))
 }
 
 /// Returns the error for a host that asks for a longer wait than `--max-wait` allows.
