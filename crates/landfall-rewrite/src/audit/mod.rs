@@ -19,6 +19,7 @@ mod tree;
 mod urls;
 mod written_in_code;
 
+use crate::index::has_certain_host;
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::rules::KUSTOMIZE_NAME;
 use crate::scan::{scan, scan_documents};
@@ -429,7 +430,7 @@ fn references(text: &str, text_start: usize) -> Option<(Vec<ImageCandidate>, boo
             continue;
         }
         let reference = written.parse::<ImageRef>().ok()?;
-        let is_sure = reference.is_pinned() || has_host(written);
+        let is_sure = reference.is_pinned() || has_certain_host(written);
         if !is_sure && !written.contains('/') {
             return None;
         }
@@ -566,6 +567,9 @@ mod tests {
         );
         let other = "docker pull x/y\ndocker run x/y\ndocker exec x/y:1\n";
         assert_eq!(audit(Path::new("f.sh"), other, &inventory), []);
+        // a repository of GitHub
+        let checkout = "with: {repository: Org/x, ref: main}\n";
+        assert_eq!(audit(Path::new("f.yaml"), checkout, &inventory), []);
         let id = "0".repeat(64);
         for id in [&*id, &format!("sha256:{id}"), "17.3.2", "20.10.7-ce"] {
             let found = audit(

@@ -225,6 +225,13 @@ pub(crate) fn pin(text: &str) -> &str {
     &text[at..]
 }
 
+/// Whether `text` certainly begins with a host. In the grammar of references, an organization of
+/// GitHub with a capital letter is a host, too: `NVIDIA/gpu-operator`.
+pub(crate) fn has_certain_host(text: &str) -> bool {
+    let first = text.split('/').next().unwrap_or_default();
+    has_host(text) && (first.contains(['.', ':']) || first.eq_ignore_ascii_case("localhost"))
+}
+
 /// Whether a text is a reference with a tag or digest.
 pub(crate) fn is_pinned(text: &str) -> bool {
     text.parse::<ImageRef>()

@@ -18,8 +18,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 pub(crate) use self::lookup::{
-    ReferenceLookup, ReferenceReplacement, UrlPattern, destination, is_pinned, listed, pin,
-    replaced,
+    ReferenceLookup, ReferenceReplacement, UrlPattern, destination, has_certain_host, is_pinned,
+    listed, pin, replaced,
 };
 pub(crate) use landfall_model::reference_names;
 

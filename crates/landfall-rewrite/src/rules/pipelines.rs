@@ -2,12 +2,11 @@
 //! Bitbucket and Google Cloud Build. Their images are also written as a single text, or as the
 //! `name` of a mapping.
 
-use crate::index::is_pinned;
+use crate::index::{has_certain_host, is_pinned};
 use crate::inventory::Inventory;
 use crate::occurrence::ReferenceRole;
 use crate::walk::{ImageClaim, MappingContext, NodeContext};
 use crate::yaml::{YamlNode, YamlScalar, position_of};
-use landfall_model::has_host;
 
 /// The keys beside the `name` of an image in GitLab CI and Bitbucket.
 const IMAGE_OPTIONS: [&str; 5] = [
@@ -106,7 +105,7 @@ fn is_cloud_build_step(members: &MappingContext<'_>, name: &YamlScalar<'_>) -> b
     let text = name.value.trim();
     members.around.above == Some("steps")
         && !text.contains(char::is_whitespace)
-        && (has_host(text) || has("args") || has("entrypoint"))
+        && (has_certain_host(text) || has("args") || has("entrypoint"))
         && !(has("image") || has("uses") || has("run"))
 }
 

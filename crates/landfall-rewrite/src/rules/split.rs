@@ -3,7 +3,9 @@
 //! `sha`).
 
 use super::prefix::distant_parts;
-use crate::index::{ReferenceIndex, ReferenceLookup, ReferenceReplacement, pin, replaced};
+use crate::index::{
+    ReferenceIndex, ReferenceLookup, ReferenceReplacement, has_certain_host, pin, replaced,
+};
 use crate::inventory::Inventory;
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::scan_result::ScanSettings;
@@ -50,7 +52,7 @@ pub(super) fn split_candidates<'s>(
             .any(|part| group.contains_key(part));
         let sure =
             parts || is_named_image(around.key) || is_named_image(key.map(|key| &*key.value));
-        if !(sure || has_host(&reference.whole)) {
+        if !(sure || has_certain_host(&reference.whole)) {
             continue;
         }
         if let Some(at) = start_of(reference.repository.node) {

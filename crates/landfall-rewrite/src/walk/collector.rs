@@ -3,7 +3,7 @@
 
 use super::NodeStep;
 use crate::git_source::GitUse;
-use crate::index::is_pinned;
+use crate::index::{has_certain_host, is_pinned};
 use crate::occurrence::{self, Occurrence, ReferenceMeaning, ReferenceRole, SpanEdit};
 use crate::scan_result::{ScanSettings, sorted_edits};
 use crate::source_map::SourceMap;
@@ -430,7 +430,7 @@ impl ImageCandidate {
         match written.parse::<ImageRef>() {
             Ok(reference) => candidate(
                 written,
-                sure || reference.is_pinned() || has_host(written),
+                sure || reference.is_pinned() || has_certain_host(written),
                 None,
             ),
             Err(error) if sure => {
