@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const DOCUMENTS: [&str; 3] = ["yaml", "yml", "json"];
 /// Endings of other texts that are read in folders. Prose, source code and lists of images are not
 /// among them.
-const TEXTS: [&str; 28] = [
+const TEXTS: [&str; 32] = [
     "sh",
     "bash",
     "toml",
@@ -41,11 +41,15 @@ const TEXTS: [&str; 28] = [
     "libsonnet",
     "star",
     "j2",
+    "jinja",
+    "jinja2",
+    "tftpl",
+    "just",
     "ign",
     "bu",
 ];
 /// Beginnings of the names of other files that are read in folders.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "dockerfile",
     "containerfile",
     "earthfile",
@@ -54,6 +58,7 @@ const NAMES: [&str; 11] = [
     "vagrantfile",
     "makefile",
     "gnumakefile",
+    "justfile",
     "kustomization",
     "user-data",
     ".env",
@@ -425,6 +430,13 @@ mod tests {
             listed(&[&readme, folder.path()]),
             expected([("README.md", true), ("a.yaml", true)])
         );
+    }
+
+    #[test]
+    fn templates_and_recipes_are_read_in_folders() {
+        for name in ["user-data.sh.tftpl", "a.yml.jinja", "a.jinja2", "Justfile", "a.just"] {
+            assert!(is_read_in_folder(Path::new(name), b"x"), "{name}");
+        }
     }
 
     #[test]

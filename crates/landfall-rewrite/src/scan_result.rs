@@ -142,7 +142,7 @@ pub enum TextSyntax {
 }
 
 /// Endings of files that are not documents, although some of them parse as YAML.
-const TEXTS: [&str; 19] = [
+const TEXTS: [&str; 20] = [
     "sh",
     "bash",
     "zsh",
@@ -159,9 +159,19 @@ const TEXTS: [&str; 19] = [
     "properties",
     "txt",
     "mk",
+    "just",
     "ps1",
     "md",
     "dockerfile",
+];
+
+/// Beginnings of the names of such files without an ending.
+const TEXT_NAMES: [&str; 5] = [
+    "dockerfile",
+    "containerfile",
+    "makefile",
+    "justfile",
+    ".env",
 ];
 
 /// Endings of templates. Before one of them, a name may have the ending of a document.
@@ -183,9 +193,7 @@ impl TextSyntax {
         }
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
         let text = TEXTS.contains(&ending)
-            || ["dockerfile", "containerfile", "makefile", ".env"]
-                .iter()
-                .any(|start| name.starts_with(start));
+            || TEXT_NAMES.iter().any(|start| name.starts_with(start));
         if text {
             TextSyntax::Text
         } else {
