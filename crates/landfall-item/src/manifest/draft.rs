@@ -177,6 +177,16 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
             }
         }
     }
+    // a text that may be an image, and that is one elsewhere
+    unclear.retain(|text, line| {
+        let image = text.parse::<ImageRef>().ok();
+        let entry = image.and_then(|image| pinned.get_mut(&image.to_string()));
+        let is_entry = entry.is_some();
+        if let Some(entry) = entry {
+            entry.positions.append(&mut line.positions);
+        }
+        !is_entry
+    });
     let comments = unpinned.len() + unclear.len();
     open.extend(unclear.iter().map(|(text, line)| {
         format!(
@@ -387,6 +397,21 @@ mod tests {
             what: DraftItem::Chart(name.to_owned().try_into().unwrap()),
             at: at.into(),
         }
+    }
+
+    #[test]
+    fn an_unclear_image_that_is_an_entry_is_listed_once() {
+        let unclear = DraftEntry {
+            what: DraftItem::Unclear {
+                text: "redis:7.2".into(),
+                why: "a script names it".into(),
+            },
+            at: "b:2".into(),
+        };
+        let drafted = draft("n", "t", "", &[image("redis:7.2", "a:1"), unclear]);
+        assert_eq!((drafted.entries, drafted.comments), (1, 0), "{drafted:?}");
+        let line = "  - docker.io/library/redis:7.2  # a:1 and 1 more\n";
+        assert!(drafted.text.contains(line), "{drafted:?}");
     }
 
     #[test]
