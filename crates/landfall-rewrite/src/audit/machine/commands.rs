@@ -50,6 +50,8 @@ enum CommandState {
     Fetching,
     /// kubectl, which fetches the URLs after `-f`. Set if the last word was this flag.
     Applying(bool),
+    /// helm, which fetches charts by their URLs.
+    Charting,
     /// A package manager, before its subcommand.
     Managing(&'static str, &'static str),
     /// The subcommand that installs packages.
@@ -202,6 +204,8 @@ impl CommandReader<'_> {
                     .or(is_file.then_some(word));
                 self.fetched(file?.trim_start_matches('='))
             }
+            CommandState::Charting if word.ends_with(".tgz") => self.fetched(word),
+            CommandState::Charting => None,
             CommandState::InstallingNamed(is_group) => self.named(is_group, word),
             CommandState::Managing(by, subcommand) if word == subcommand => {
                 self.state = CommandState::Installing(by);
@@ -226,6 +230,10 @@ impl CommandReader<'_> {
             }
             CommandState::Nothing if APPLIERS.contains(&program) => {
                 self.state = CommandState::Applying(false);
+                None
+            }
+            CommandState::Nothing if program == "helm" => {
+                self.state = CommandState::Charting;
                 None
             }
             CommandState::Nothing | CommandState::Managing(..) | CommandState::Installing(_) => {
@@ -561,6 +569,18 @@ mod tests {
             (
                 "dnf install -y jq https://dl.test/a.rpm https://dl.test/b-$V.rpm; rpm -q jq",
                 "Package jq File https://dl.test/a.rpm Unclear https://dl.test/b-$V.rpm",
+            ),
+            (
+                "yum install -y https://dl.test/a.rpm jq \"https://dl.test/$V/b.rpm\"",
+                "File https://dl.test/a.rpm Package jq Unclear https://dl.test/$V/b.rpm",
+            ),
+            (
+                "rpm --import https://dl.test/a.asc && curl -LO https://dl.test/rpm",
+                "File https://dl.test/a.asc File https://dl.test/rpm",
+            ),
+            (
+                "helm install x https://dl.test/c-1.tgz && helm repo add c https://dl.test/c",
+                "File https://dl.test/c-1.tgz",
             ),
             (
                 "ExecStart=/usr/bin/apt-get install -qq socat; apt-get update jq",
