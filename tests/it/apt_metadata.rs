@@ -91,17 +91,16 @@ fn a_detached_signature_that_apt_refuses_is_reported() {
     assert!(is_noted("binary"));
 }
 
-/// gpg accepts such a key, but apt of Debian 13 has refused it since February 2026.
+/// gpg accepts a key that only SHA-1 certifies, but apt of Debian 13 has refused such keys since
+/// February 2026.
 #[test]
-fn a_key_that_only_sha1_certifies_is_reported() {
+fn keys_that_machines_refuse_now_or_soon_are_reported() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     up.build("pool/stable", &[deb("app", "1", "")]);
     up.suite("stable", "Date: Sat, 14 Nov 2026 00:00:00 UTC\n");
     place.write("gpg-weak/gpg.conf", "cert-digest-algo SHA1\n");
-    let weak = Signer::new(place, "weak");
-    place.write("weak.asc", weak.public());
-    let is_noted = |key: &str| {
+    let notes = |key: &str| {
         up.manifest(&format!(
             "url: '{}', suite: stable, components: [main], key: {key}, install: [app], base: none",
             up.url()
@@ -112,12 +111,23 @@ fn a_key_that_only_sha1_certifies_is_reported() {
             .output()
             .unwrap();
         assert!(locking.status.success(), "{locking:?}");
-        String::from_utf8_lossy(&locking.stderr).contains("is certified only with SHA-1")
+        String::from_utf8_lossy(&locking.stderr).into_owned()
     };
-    assert!(!is_noted("key.asc"));
     let text = place.read("up/r/dists/stable/Release");
-    place.write("up/r/dists/stable/InRelease", weak.sign(&text));
-    assert!(is_noted("weak.asc"));
+    let reported = |signer: &Signer| {
+        place.write("other.asc", signer.public());
+        place.write("up/r/dists/stable/InRelease", signer.sign(&text));
+        notes("other.asc")
+    };
+    let current = notes("key.asc");
+    assert!(!current.contains("the key"), "{current}");
+    let weak = reported(&Signer::rsa(place, "weak"));
+    assert!(weak.contains("is certified only with SHA-1"), "{weak}");
+    let expiring = reported(&Signer::expiring(place, "expiring"));
+    assert!(
+        expiring.contains("expires at ") && !expiring.contains("SHA-1"),
+        "{expiring}"
+    );
 }
 
 /// A `Homepage` field with `hashes` digests. Each digest makes a compressed index at least 32 bytes

@@ -194,17 +194,32 @@ pub struct Signer {
 
 impl Signer {
     pub fn new(place: &Place, name: &str) -> Signer {
-        Signer::with_life(place, name, None, "never")
+        Signer::with_life(place, name, None, ["ed25519", "never"])
     }
 
     /// A signer whose key and signatures are from 2021-01-01. The key expired a year later.
     pub fn expired(place: &Place, name: &str) -> Signer {
         // `!` stops the clock: otherwise a key that took a second to create is in the future of
         // the next command, which begins at the given time again
-        Signer::with_life(place, name, Some("1609459200!"), "1y")
+        Signer::with_life(place, name, Some("1609459200!"), ["ed25519", "1y"])
     }
 
-    fn with_life(place: &Place, name: &str, time: Option<&'static str>, life: &str) -> Signer {
+    /// A signer whose key expires in a month.
+    pub fn expiring(place: &Place, name: &str) -> Signer {
+        Signer::with_life(place, name, None, ["ed25519", "30d"])
+    }
+
+    /// A signer with an RSA key.
+    pub fn rsa(place: &Place, name: &str) -> Signer {
+        Signer::with_life(place, name, None, ["rsa2048", "never"])
+    }
+
+    fn with_life(
+        place: &Place,
+        name: &str,
+        time: Option<&'static str>,
+        [algorithm, life]: [&str; 2],
+    ) -> Signer {
         let home = place.path(format!("gpg-{name}"));
         std::fs::create_dir_all(&home).unwrap();
         run(std::process::Command::new("chmod").arg("700").arg(&home));
@@ -215,7 +230,7 @@ impl Signer {
             "",
             "--quick-gen-key",
             &who,
-            "ed25519",
+            algorithm,
             "sign",
             life,
         ]));

@@ -7,6 +7,7 @@ use super::suites::Suite;
 use crate::resolver::{ResolveError, Resolver};
 use crate::text::in_folder;
 use bytes::Bytes;
+use jiff::SignedDuration;
 use landfall_content::BlobRead;
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::sign::SignatureTime;
@@ -17,6 +18,9 @@ use landfall_packages::{COMPRESSIONS, Compression, decompress, file_url};
 const NOT_SIGNED: &str = "it is not signed: it has a Release, but neither InRelease nor \
                           Release.gpg; landfall locks only signed repositories, so ask its owner \
                           to sign it, or sign a mirror of it yourself";
+/// How long before its expiry a key is reported.
+const KEY_NOTICE: SignedDuration = SignedDuration::from_hours(180 * 24);
+
 impl From<Failure> for ResolveError {
     fn from(error: Failure) -> ResolveError {
         error.to_string().into()
@@ -74,6 +78,15 @@ async fn fetch_suite(
             "{}: apt of Debian 13 and later refuses the key {key}, which {why}; get the renewed \
              key from its owner, or write `index: trimmed`",
             requested.url
+        ));
+    }
+    if let Some(end) = requested.keys.expiry(&signed.by)
+        && end < jiff::Timestamp::now() + KEY_NOTICE
+    {
+        resolver.note_once(&format!(
+            "{}: the key {} expires at {end}; after that, apt refuses the metadata of this lock, \
+             so lock again when its owner has renewed it",
+            requested.url, signed.by
         ));
     }
     let mut source = PackageSource {

@@ -3,10 +3,11 @@
 
 use super::file_key::unreadable;
 use super::openpgp_rules::{
-    SignatureTime, SignerFault, SigningKey, check_form, check_signer, fingerprint, names,
-    outdated_reason,
+    SignatureTime, SignerFault, SigningKey, check_form, check_signer, fingerprint, key_expiry,
+    names, outdated_reason,
 };
 use crate::Failure;
+use jiff::Timestamp;
 use pgp::armor::{ArmorCrc24Status, Dearmor};
 use pgp::composed::{
     ArmorOptions, CleartextSignedMessage, Deserializable, DetachedSignature, SignedPublicKey,
@@ -83,6 +84,12 @@ impl OpenPgpKeys {
     pub fn outdated(&self) -> Vec<(String, &'static str)> {
         let outdated = |key: &SignedPublicKey| Some((fingerprint(key), outdated_reason(key)?));
         self.0.iter().filter_map(outdated).collect()
+    }
+
+    /// Returns the time at which the key with this fingerprint expires; `None` if it does not.
+    pub fn expiry(&self, wanted: &str) -> Option<Timestamp> {
+        let mut keys = self.0.iter();
+        key_expiry(keys.find(|key| fingerprint(key) == wanted)?)
     }
 
     /// Returns all keys, each armored like [`certificate`](OpenPgpKeys::certificate).

@@ -396,6 +396,12 @@ fn subkey_status(primary: &PublicKey, subkey: &SignedPublicSubKey, now: u64) -> 
     }
 }
 
+/// The time at which the primary key of `certificate` expires; `None` if it does not.
+pub(super) fn key_expiry(certificate: &SignedPublicKey) -> Option<Timestamp> {
+    let now = u64::try_from(Timestamp::now().as_second()).unwrap_or_default();
+    primary_status(certificate, now).expires.map(time_of)
+}
+
 /// The length in bytes of the parameters of an RSA key of nearly 2048 bits.
 const RSA_2048: usize = 256;
 
