@@ -84,8 +84,8 @@ async fn fetch_suite(
         && end < jiff::Timestamp::now() + KEY_NOTICE
     {
         resolver.note_once(&format!(
-            "{}: the key {} expires at {end}; after that, apt refuses the metadata of this lock, \
-             so lock again when its owner has renewed it",
+            "{}: the key {} expires at {end}; after that, apt with gpgv refuses the metadata of \
+             this lock, so lock again when its owner has renewed it",
             requested.url, signed.by
         ));
     }
