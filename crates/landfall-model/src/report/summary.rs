@@ -48,7 +48,7 @@ pub struct HostUse {
     pub requests: u64,
     /// `registry`, `file`, `token`, `redirect`, `object-store`, comma-separated.
     pub why: String,
-    /// `host:port` of the hosts whose responses named it, by a redirect or as a token realm.
+    /// `host:port` of the hosts that named it, by a redirect, as a token realm or as a mirror.
     #[serde(rename = "namedBy", skip_serializing_if = "Vec::is_empty")]
     pub named_by: Vec<String>,
     /// Whether the host itself answered a request. A refusal may come from a proxy or firewall.
