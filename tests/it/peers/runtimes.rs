@@ -94,6 +94,9 @@ fn containerd_imports_every_name_of_both_formats() {
     let names = archives(&site);
     let node = network.containerd(&site.place);
     let documented = documented("ctr ");
+    let page = include_str!("../../../docs/how-to/load-images.md");
+    let (_, pin) = page.split_once("```sh\n").unwrap();
+    let (pin, _) = pin.split_once("```").unwrap();
     for (number, archive, option) in [
         (1, "images.tar", ""),
         (2, "images.tar", "--all-platforms"),
@@ -106,6 +109,10 @@ fn containerd_imports_every_name_of_both_formats() {
         run(&mut node.shell(&site.place, &format!("{import} {option}")));
         let there = run(&mut node.shell(&site.place, &format!("ctr -n {space} images list -q")));
         assert_eq!(lines(&there), names, "{archive} {option}");
+        run(&mut node.shell(&site.place, &pin.replace("k8s.io", &space)));
+        let pinned = r#"images list -q 'labels."io.cri-containerd.pinned"==pinned'"#;
+        let pinned = run(&mut node.shell(&site.place, &format!("ctr -n {space} {pinned}")));
+        assert_eq!(lines(&pinned), names, "{archive} {option}");
         let check = run(&mut node.shell(&site.place, &format!("ctr -n {space} images check")));
         let check = lines(&check);
         assert_eq!(
