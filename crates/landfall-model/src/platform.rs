@@ -1,5 +1,6 @@
 //! Platforms in the form `os/architecture[/variant]`.
 
+use crate::std_tools::nearest;
 use std::fmt;
 use std::str::FromStr;
 
@@ -14,8 +15,9 @@ pub struct Platform {
     pub variant: Option<String>,
 }
 
-/// The message for a text that is not a platform. `suggestion` is empty, or ` (did you mean …?)`.
-fn not_a_platform(text: &str, suggestion: &str) -> String {
+/// The message for a text that is not a platform, with the platform that was probably meant.
+fn not_a_platform(text: &str, meant: Option<Platform>) -> String {
+    let suggestion = meant.map_or_else(String::new, |meant| format!(" (did you mean {meant}?)"));
     format!(
         "'{text}' is not a platform: write os/architecture or os/architecture/variant, as in \
          linux/amd64{suggestion}"
@@ -83,6 +85,15 @@ impl Platform {
         }
     }
 
+    /// The known platform that is most similar to this one.
+    fn nearest(self) -> Option<Platform> {
+        Some(Platform {
+            os: nearest(&self.os, SYSTEMS)?.into(),
+            architecture: nearest(&self.architecture, ARCHITECTURES)?.into(),
+            variant: self.variant,
+        })
+    }
+
     /// Whether the operating system or the architecture is `unknown`, as in `unknown/unknown`, the
     /// platform of attestation manifests.
     pub fn is_unknown(&self) -> bool {
@@ -104,45 +115,23 @@ impl FromStr for Platform {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts: Vec<&str> = text.split('/').collect();
-        let has_empty_part = parts.iter().any(|part| part.is_empty());
         let (os, architecture, variant) = match parts[..] {
-            [os, architecture] if !has_empty_part => (os, architecture, None),
-            [os, architecture, variant] if !has_empty_part => (os, architecture, Some(variant)),
-            [architecture] if ARCHITECTURES.contains(&architecture) => {
-                let suggestion = format!(" (did you mean linux/{architecture}?)");
-                return Err(not_a_platform(text, &suggestion));
-            }
-            _ => return Err(not_a_platform(text, "")),
+            [architecture] => ("linux", architecture, None),
+            [os, architecture] => (os, architecture, None),
+            [os, architecture, variant] => (os, architecture, Some(variant)),
+            _ => return Err(not_a_platform(text, None)),
         };
-        let nearest_name = if !SYSTEMS.contains(&os) {
-            nearest(os, &SYSTEMS)
-        } else if !ARCHITECTURES.contains(&architecture) {
-            // the names that the kernel uses, as in `uname -m`
-            match architecture {
-                "x86_64" | "x86-64" => "amd64",
-                "aarch64" => "arm64",
-                other => nearest(other, &ARCHITECTURES),
-            }
-        } else {
+        let is_known = SYSTEMS.contains(&os) && ARCHITECTURES.contains(&architecture);
+        if is_known && parts.len() > 1 && variant != Some("") {
             return Ok(Platform {
                 os: os.into(),
                 architecture: architecture.into(),
                 variant: variant.map(str::to_owned),
             });
-        };
-        let suggestion = format!(" (did you mean {nearest_name}?)");
-        Err(not_a_platform(text, &suggestion))
+        }
+        let meant = Platform::of_parts(os, architecture, variant).and_then(Platform::nearest);
+        Err(not_a_platform(text, meant))
     }
-}
-
-/// Returns the name that is most similar to `word`.
-fn nearest(word: &str, names: &[&'static str]) -> &'static str {
-    let similarity = |name: &str| strsim::jaro_winkler(word, name);
-    names
-        .iter()
-        .max_by(|a, b| similarity(a).total_cmp(&similarity(b)))
-        .copied()
-        .unwrap_or_default()
 }
 
 crate::serde_as_text!(Platform);
@@ -216,13 +205,22 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_platform_is_refused_with_the_nearest_name_or_an_example() {
+    fn an_invalid_platform_is_refused_with_the_nearest_one_or_an_example() {
         for (text, suggestion) in [
-            ("linux/x86_64", " (did you mean amd64?)"),
-            ("linux/aarch64", " (did you mean arm64?)"),
-            ("linux/amd46", " (did you mean amd64?)"),
-            ("linus/amd64", " (did you mean linux?)"),
+            ("linux/x86_64", " (did you mean linux/amd64?)"),
+            ("linux/aarch64", " (did you mean linux/arm64?)"),
+            ("linux/amd46", " (did you mean linux/amd64?)"),
+            ("linus/amd64", " (did you mean linux/amd64?)"),
             ("arm64", " (did you mean linux/arm64?)"),
+            ("x86_64", " (did you mean linux/amd64?)"),
+            ("Linux/AMD64", " (did you mean linux/amd64?)"),
+            ("macos/arm64", " (did you mean darwin/arm64?)"),
+            ("linux/armhf", " (did you mean linux/arm/v7?)"),
+            ("linux/amd64/", " (did you mean linux/amd64?)"),
+            ("amd64/linux", "as in linux/amd64"),
+            ("linux/*", "as in linux/amd64"),
+            ("linux/amd64,linux/arm64", "as in linux/amd64"),
+            ("linux/arm/v7/x", "as in linux/amd64"),
             ("linux", "as in linux/amd64"),
             ("linux//v7", "as in linux/amd64"),
         ] {

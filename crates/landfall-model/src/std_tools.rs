@@ -1,5 +1,6 @@
 //! Tools for types of the standard library: locks whose values are consistent even after a panic,
-//! because each change is one step, and short lists without repeats.
+//! because each change is one step, short lists without repeats, and the word that was meant by a
+//! misspelt one.
 
 use std::sync::{LockResult, Mutex, MutexGuard, PoisonError};
 
@@ -21,4 +22,15 @@ pub fn extend_distinct<T: PartialEq>(list: &mut Vec<T>, items: impl IntoIterator
             list.push(item);
         }
     }
+}
+
+/// The word of `known` that is most similar to `word`; `None` if no word is similar enough.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    let scored = known.into_iter().map(|name| {
+        let score = strsim::normalized_damerau_levenshtein(&word, &name.to_lowercase());
+        (score, name)
+    });
+    let (score, name) = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (score >= 0.65).then_some(name)
 }

@@ -2,6 +2,7 @@
 
 use super::Diagnostic;
 use super::yaml_tree::YamlNode;
+use crate::std_tools::nearest;
 
 /// The message for a single value where a list is expected.
 const NO_LIST: &str = "this should be a list";
@@ -176,19 +177,6 @@ fn without_position(message: &str) -> String {
         Some((context, _)) => format!("{what}, {context}"),
         None => format!("{what}, {context}"),
     }
-}
-
-// Suggestions for misspelt keys, names and flags.
-
-/// The word of `known` that is most similar to `word`; `None` if no word is similar enough.
-pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let word = word.to_lowercase();
-    let scored = known.into_iter().map(|name| {
-        let score = strsim::normalized_damerau_levenshtein(&word, &name.to_lowercase());
-        (score, name)
-    });
-    let (score, name) = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (score >= 0.65).then_some(name)
 }
 
 #[cfg(test)]

@@ -23,7 +23,6 @@ pub use self::archive::{
 };
 pub use self::control_characters::control_characters;
 pub use self::diagnostic::Diagnostic;
-pub use self::explain::nearest;
 pub use self::file_kinds::{
     TextEncoding, decode_text, is_leftover, is_pipe, open_input, output_descriptor, read_input,
     read_text_input, utf16_units,
@@ -45,3 +44,4 @@ pub use self::yaml_tree::{
     YamlScalar, YamlSequence, anchored_scalar, comment_spans,
 };
 pub use self::yaml_words::{in_yaml_1_2, key_text, with_quoted_words};
+pub use crate::std_tools::nearest;

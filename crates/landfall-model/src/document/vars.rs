@@ -1,9 +1,9 @@
 //! Checks the variables of a manifest, and combines them into one binding for each item.
 
 use super::diagnostic::Diagnostic;
-use super::explain::nearest;
 use super::source_text::SourceSpan;
 use super::update_rule::UpdateRule;
+use crate::std_tools::nearest;
 use crate::{Limits, UpdatePolicy};
 use schemars::JsonSchema;
 use serde::Deserialize;
