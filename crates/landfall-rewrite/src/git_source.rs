@@ -40,6 +40,8 @@ pub(crate) struct GitUse {
     pub(crate) url: String,
     /// The branch, tag, commit or range of versions.
     pub(crate) revision: Option<String>,
+    /// Whether the revision is a range of versions, even if it looks like a branch or tag.
+    pub(crate) is_range: bool,
     pub(crate) form: GitSourceForm,
     /// Whether the locked URL may also be this URL with `.git` added: a rewrite changes such
     /// sources, too.
@@ -76,6 +78,7 @@ impl GitUse {
             written: written.to_owned(),
             url: source.url.clone(),
             revision: source.revision.map(str::to_owned),
+            is_range: false,
             form: source.form,
             is_source: true,
         }

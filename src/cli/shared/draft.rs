@@ -281,7 +281,11 @@ fn draft_entry(file_finding: &FileFinding) -> Option<DraftEntry> {
 
 /// The item for a git repository that the lock lacks or may lack.
 fn git_item(repository: &NamedRepository) -> DraftItem {
-    let NamedRepository { url, revision } = repository;
+    let NamedRepository {
+        url,
+        revision,
+        is_range,
+    } = repository;
     let unclear = |why: &str| DraftItem::Unclear {
         text: format!("git+{url}"),
         why: format!("{why}: add the URL to `git` with the branch or tag"),
@@ -289,7 +293,9 @@ fn git_item(repository: &NamedRepository) -> DraftItem {
     match revision.as_deref() {
         None | Some("HEAD") => unclear("a git repository without a version"),
         // a range, or a placeholder
-        Some(revision) if revision.contains(|c: char| " *<>~^|{}$\"\\".contains(c)) => {
+        Some(revision)
+            if *is_range || revision.contains(|c: char| " *<>~^|{}$\"\\".contains(c)) =>
+        {
             unclear(&format!("a git repository with the versions {revision}"))
         }
         Some(revision) => DraftItem::Git {

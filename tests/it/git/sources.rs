@@ -115,6 +115,17 @@ fn audit_names_repositories_and_versions_that_the_lock_lacks() {
         1,
         "the SSH URL has another port: {report:#}"
     );
+    // a range that looks like a branch
+    let text = "kind: GitRepository\nspec: {url: 'UPSTREAM', ref: {semver: 1.x}}\n";
+    place.write("range.yaml", text.replace("UPSTREAM", &url));
+    let report = place.json(4, &["audit", "range.yaml"]);
+    let missing = listed(&report, "missing");
+    assert!(
+        missing[0].ends_with("and no version in '1.x'"),
+        "{missing:?}"
+    );
+    let draft = place.ok(&["discover", "range.yaml"]);
+    assert!(draft.contains("with the versions 1.x: add"), "{draft}");
     // if the lock has no repositories, all repositories in the documents are undecided
     place.write("none.lock", "version: 1\n");
     let report = place.json(0, &["audit", "docs", "--lock", "none.lock"]);

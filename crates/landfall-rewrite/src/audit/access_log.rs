@@ -147,6 +147,7 @@ impl AccessLogMisses {
                 found.finding.repository = Some(NamedRepository {
                     url: name.clone(),
                     revision: None,
+                    is_range: false,
                 });
             }
             vec![found]

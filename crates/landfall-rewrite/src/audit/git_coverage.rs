@@ -7,7 +7,7 @@ use crate::inventory::{Inventory, LockCoverage};
 use crate::text::{ShellVariables, git_clones, lines_at};
 use landfall_item::LockedGitRepository;
 use landfall_model::document::LineIndex;
-use landfall_model::{redact_reference, without_scheme};
+use landfall_model::{ChartVersion, ChartVersionRange, redact_reference, without_scheme};
 use std::path::Path;
 
 /// How many refs a message names.
@@ -24,6 +24,7 @@ impl GitUse {
             repository: Some(NamedRepository {
                 url: upstream.unwrap_or(self.url),
                 revision: self.revision,
+                is_range: self.is_range,
             }),
             ..AuditFinding::new((line, column), redact_reference(&self.written), coverage)
         }
@@ -58,7 +59,11 @@ impl Inventory<'_> {
                 "the lock has {name}; write its URL here, or add this URL to the manifest"
             ));
         }
-        revision_coverage(repository, used.revision.as_deref())
+        let revision = used.revision.as_deref();
+        match revision.filter(|_| used.is_range) {
+            Some(range) => range_coverage(repository, range),
+            None => revision_coverage(repository, revision),
+        }
     }
 }
 
@@ -77,6 +82,57 @@ fn repository_at<'r>(
             .iter()
             .find(|one| without_scheme(one.url()).trim_end_matches(".git") == plain)
     })
+}
+
+/// Whether the lock contains a tag of a locked repository in `range`. Flux takes the highest one
+/// that the mirror has.
+fn range_coverage(repository: &LockedGitRepository, range: &str) -> LockCoverage {
+    let Ok(versions) = range.parse::<ChartVersionRange>() else {
+        return not_one_version(repository, range);
+    };
+    // Flux skips tags with fewer than three numbers
+    let is_whole = |tag: &str| {
+        let numbers = tag.split(['-', '+']).next();
+        numbers.is_some_and(|numbers| numbers.matches('.').count() == 2)
+    };
+    let names = repository.refs.iter().map(|one| &*one.name);
+    let mut tags = names.filter_map(|name| name.strip_prefix("refs/tags/"));
+    let is_locked = tags.any(|tag| {
+        let version = tag.parse::<ChartVersion>();
+        is_whole(tag) && version.is_ok_and(|version| versions.has(&version))
+    });
+    if is_locked {
+        let item = repository.name.clone();
+        return LockCoverage::Held { item };
+    }
+    let locked = locked_refs(repository);
+    LockCoverage::missing(format!("{locked}, and no version in '{range}'"))
+}
+
+/// The coverage of a revision that may be any of several.
+fn not_one_version(repository: &LockedGitRepository, revision: &str) -> LockCoverage {
+    let locked = locked_refs(repository);
+    let why = format!("{locked}; '{revision}' is not one version");
+    LockCoverage::Undecided { why }
+}
+
+/// The repository and some of its refs, for messages.
+fn locked_refs(repository: &LockedGitRepository) -> String {
+    let names: Vec<&str> = repository
+        .refs
+        .iter()
+        .take(MAX_NAMED)
+        .map(|one| one.name.trim_start_matches("refs/"))
+        .collect();
+    let more = match repository.refs.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    format!(
+        "the lock has {} with {}{more}",
+        repository.name,
+        names.join(", ")
+    )
 }
 
 /// Whether the lock contains the version `revision` of a locked repository.
@@ -104,24 +160,13 @@ fn revision_coverage(repository: &LockedGitRepository, revision: Option<&str>) -
     if is_locked {
         return held();
     }
-    let locked: Vec<&str> = repository
-        .refs
-        .iter()
-        .take(MAX_NAMED)
-        .map(|one| one.name.trim_start_matches("refs/"))
-        .collect();
-    let more = match repository.refs.len().saturating_sub(MAX_NAMED) {
-        0 => String::new(),
-        count => format!(" and {count} more"),
-    };
-    let locked = format!("the lock has {name} with {}{more}", locked.join(", "));
+    let locked = locked_refs(repository);
     if is_id {
         let why = format!("{locked}; the commit {revision} may be in their history");
         return LockCoverage::Undecided { why };
     }
     if revision.contains(['*', '<', '>', '~', '^', '|', ' ', '{', '$']) {
-        let why = format!("{locked}; '{revision}' is not one version");
-        return LockCoverage::Undecided { why };
+        return not_one_version(repository, revision);
     }
     LockCoverage::missing(format!("{locked}, not {revision}"))
 }
@@ -163,6 +208,7 @@ pub(super) fn in_commands(text: &str) -> Vec<GitUse> {
                 path: Vec::new(),
                 written: written.to_owned(),
                 revision: revision.map(filled),
+                is_range: false,
                 form: source.form,
                 is_source: false,
                 url: source.url,
@@ -185,6 +231,34 @@ fn quoted_source(line: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use landfall_item::LockedGitRef;
+
+    #[test]
+    fn a_range_of_versions_is_held_if_a_tag_is_in_it() {
+        let mut repository = LockedGitRepository::without_refs("https://h/a");
+        let names = [
+            "heads/2.0.0",
+            "tags/v1.4.0",
+            "tags/v3.0",
+            "tags/v1.5.0-rc.1",
+        ];
+        let refs = names.map(|name| LockedGitRef {
+            name: format!("refs/{name}"),
+            id: "1".repeat(40).parse().unwrap(),
+        });
+        repository.refs = refs.into();
+        for range in ["1.x", "1.4.0", ">=1 <2"] {
+            let coverage = range_coverage(&repository, range);
+            let is_held = matches!(coverage, LockCoverage::Held { .. });
+            assert!(is_held, "{range}: {coverage:?}");
+        }
+        for range in ["2", ">=2.0.0", "~1.5"] {
+            let coverage = range_coverage(&repository, range);
+            assert!(coverage.is_missing(), "{range}: {coverage:?}");
+        }
+        let coverage = range_coverage(&repository, "${RANGE}");
+        assert!(matches!(coverage, LockCoverage::Undecided { .. }));
+    }
 
     #[test]
     fn a_repository_with_the_same_url_takes_precedence() {

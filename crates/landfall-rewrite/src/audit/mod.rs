@@ -103,6 +103,9 @@ pub struct NamedRepository {
     /// The branch, tag, commit or range of versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
+    /// Whether the revision is a range of versions, even if it looks like a branch or tag.
+    #[serde(skip)]
+    pub is_range: bool,
 }
 
 /// An [`AuditFinding`] and its file.

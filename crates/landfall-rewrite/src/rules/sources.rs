@@ -39,24 +39,22 @@ pub(super) fn git_sources<'s>(
     let entries = members.entries;
     match collector.path[..] {
         [] if is_kustomization(file, entries) => add_items(collector, entries),
-        [NodeStep::Key("spec")] if is_flux(collector) => add_repository(
-            collector,
-            entries,
-            "url",
-            match value_of(entries, "ref") {
+        [NodeStep::Key("spec")] if is_flux(collector) => {
+            let revision = match value_of(entries, "ref") {
                 Some(YamlNode::Mapping(reference)) => {
                     first_text(&reference.entries, &FLUX_REVISIONS)
                 }
                 // Flux's default
-                _ => Some("master"),
-            },
-        ),
+                _ => Some(("branch", "master")),
+            };
+            add_repository(collector, entries, "url", revision);
+        }
         [.., NodeStep::Key("git")] if is_carvel(collector) => {
             let semver = entries_of(entries_of(entries, "refSelection"), "semver");
             // vendir also accepts the name of a branch as git shows it
             let revision = text_of(entries, "ref")
-                .map(|name| name.trim().trim_start_matches("origin/"))
-                .or_else(|| text_of(semver, "constraints"));
+                .map(|name| ("ref", name.trim().trim_start_matches("origin/")))
+                .or_else(|| Some(("semver", text_of(semver, "constraints")?)));
             add_repository(collector, entries, "url", revision);
         }
         _ => {}
@@ -99,8 +97,13 @@ fn is_carvel(collector: &ReferenceCollector<'_, '_>) -> bool {
         .any(|end| group.ends_with(end))
 }
 
-fn first_text<'s>(entries: &'s [YamlEntry<'s>], keys: &[&str]) -> Option<&'s str> {
-    keys.iter().find_map(|key| text_of(entries, key))
+/// The first of `keys` that has a text, and the text.
+fn first_text<'s>(
+    entries: &'s [YamlEntry<'s>],
+    keys: &[&'static str],
+) -> Option<(&'static str, &'s str)> {
+    let mut keys = keys.iter();
+    keys.find_map(|key| Some((*key, text_of(entries, key)?)))
 }
 
 /// Adds the repositories that the items of a kustomization name.
@@ -118,12 +121,12 @@ fn add_items(collector: &mut ReferenceCollector<'_, '_>, entries: &[YamlEntry<'_
     }
 }
 
-/// Adds the repository that the value of `key` names, with its `revision`.
+/// Adds the repository that the value of `key` names, with the key and the text of its `revision`.
 fn add_repository(
     collector: &mut ReferenceCollector<'_, '_>,
     entries: &[YamlEntry<'_>],
     key: &'static str,
-    revision: Option<&str>,
+    revision: Option<(&str, &str)>,
 ) {
     let Some(node) = value_of(entries, key) else {
         return;
@@ -141,7 +144,8 @@ fn add_repository(
         path,
         written: written.to_owned(),
         url: source.url,
-        revision: revision.map(|text| text.trim().to_owned()),
+        revision: revision.map(|(_, text)| text.trim().to_owned()),
+        is_range: revision.is_some_and(|(key, _)| key == "semver"),
         form: source.form,
         is_source: false,
     });
