@@ -298,7 +298,9 @@ fn referring_chart<'s>(
     let Some(YamlNode::Mapping(source)) = value_of(entries, "sourceRef") else {
         return None;
     };
-    if text_of(entries, "url").is_some() {
+    // a chart in a GitRepository or Bucket is a folder of that source
+    let kind = text_of(&source.entries, "kind");
+    if text_of(entries, "url").is_some() || kind.is_some_and(|kind| kind != "HelmRepository") {
         return None;
     }
     let version = text_entry(entries, "version");
@@ -311,7 +313,6 @@ fn referring_chart<'s>(
         .version
         .is_some_and(|version| inventory.chart_named(chart.chart, version).is_some());
     if !is_locked
-        && text_of(&source.entries, "kind") == Some("HelmRepository")
         && let Some(name) = text_of(&source.entries, "name")
         && let Some(url) = inventory.helm_repository(name)
     {
@@ -433,6 +434,7 @@ mod tests {
             "repositories: [{name: c, url: 'https://h.test/c'}]\nreleases: [{chart: c/d}]",
             "source: {repoURL: 'https://h.test/${P}', chart: d, targetRevision: 1.10.0}",
             "source: {repoURL: 'https://${H}/c', chart: d, targetRevision: 1.10.0}",
+            "spec: {chart: d, sourceRef: {kind: HelmRepository, name: x}}",
         ] {
             let found = audited(text);
             assert!(found.len() == 1 && !found[0].1, "{text}: {found:?}");
@@ -442,6 +444,7 @@ mod tests {
             "x: {repository: 'https://h.test/c', name: d, version: 1.10.0}",
             "x: {repo: 'https://h.test/c', name: d, version: 1.10.0}",
             "{repository: {url: 'https://h.test/c'}, name: d, version: 1.10.0}",
+            "spec: {chart: ./c/d, sourceRef: {kind: GitRepository, name: x}}",
         ] {
             assert_eq!(audited(text), [], "{text}");
         }
