@@ -609,6 +609,27 @@ mod tests {
         assert_eq!(missing("f.yaml", repository), ["quay.io/x/y"]);
     }
 
+    #[test]
+    fn git_repositories_in_the_lists_of_a_kustomization_are_found() {
+        let lock = Lock::parse("l", "version: 1\n").unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        for list in [
+            "resources",
+            "components",
+            "generators",
+            "transformers",
+            "validators",
+        ] {
+            let text = format!("{list}: ['https://h.test/a.git//x?ref=v1', ./x]\n");
+            let found = audit(Path::new("kustomization.yaml"), &text, &inventory);
+            let urls: Vec<&str> = found
+                .iter()
+                .filter_map(|one| Some(&*one.repository.as_ref()?.url))
+                .collect();
+            assert_eq!(urls, ["https://h.test/a.git"], "{list}");
+        }
+    }
+
     /// An audit says the same about a name without a host and a tag as a rewrite does.
     #[test]
     fn a_name_that_a_rewrite_reads_as_latest_is_held() {

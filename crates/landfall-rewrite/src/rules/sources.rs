@@ -18,7 +18,14 @@ use landfall_model::{ChartVersion, ChartVersionRange, Digest, ImageRef};
 use std::path::Path;
 
 /// The lists of a kustomization whose items may be in git.
-const KUSTOMIZE_LISTS: [&str; 3] = ["resources", "bases", "components"];
+const KUSTOMIZE_LISTS: [&str; 6] = [
+    "resources",
+    "bases",
+    "components",
+    "generators",
+    "transformers",
+    "validators",
+];
 
 /// The keys with the version of a repository in documents of Argo CD.
 const ARGO_REVISIONS: [&str; 2] = ["targetRevision", "revision"];
