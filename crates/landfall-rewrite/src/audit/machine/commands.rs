@@ -65,13 +65,39 @@ enum CommandState {
 /// Finds the URLs and packages that the commands of `text` fetch and install. A line that ends with
 /// `\` continues.
 pub(super) fn of_script(text: &str) -> Vec<PlacedInstall> {
+    of_commands(text, &LineIndex::new(text))
+}
+
+/// Like [`of_script`], for commands in the strings of a JSON document.
+pub(super) fn of_json(text: &str) -> Vec<PlacedInstall> {
+    of_commands(&unescaped(text), &LineIndex::new(text))
+}
+
+/// The text of a JSON document with the escaped characters of its strings, each after a blank, so
+/// that all others keep their offsets.
+fn unescaped(text: &str) -> String {
+    let mut unescaped = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        let escaped = if c == '\\' { chars.next() } else { None };
+        match escaped {
+            Some('n') => unescaped.push_str(" \n"),
+            Some('r' | 't') => unescaped.push_str("  "),
+            Some(escaped @ ('"' | '\\')) => unescaped.extend([' ', escaped]),
+            _ => unescaped.extend(std::iter::once(c).chain(escaped)),
+        }
+    }
+    unescaped
+}
+
+/// Finds the installs of `text`, whose offsets are those of `lines`.
+fn of_commands(text: &str, lines: &LineIndex<'_>) -> Vec<PlacedInstall> {
     let mut reader = CommandReader {
         variables: ShellVariables::of(text),
         state: CommandState::Nothing,
         skips: SkippedWords::Nothing,
         in_backticks: false,
     };
-    let lines = LineIndex::new(text);
     let mut found = Vec::new();
     for line in text.lines() {
         let line = line.trim();
@@ -94,7 +120,7 @@ pub(super) fn of_script(text: &str) -> Vec<PlacedInstall> {
                 continue;
             };
             let at = word.as_ptr() as usize - text.as_ptr() as usize;
-            found.push(PlacedInstall::new(install, &lines, at));
+            found.push(PlacedInstall::new(install, lines, at));
         }
         if !line.ends_with('\\') {
             (reader.state, reader.skips) = (CommandState::Nothing, SkippedWords::Nothing);

@@ -5,7 +5,7 @@
 mod cluster;
 mod commands;
 
-use self::commands::{PlacedInstall, fetched, is_package, of_script};
+use self::commands::{PlacedInstall, fetched, is_package, of_json, of_script};
 use super::{code_blocks, is_page};
 use crate::archive;
 use crate::inputs::{InputContent, RewriteError, inputs, read};
@@ -130,9 +130,14 @@ fn url_lines(path: &Path, text: &str) -> Vec<PlacedInstall> {
 }
 
 fn of_text(text: &str) -> Vec<PlacedInstall> {
-    let mut found = of_script(text);
-    found.extend(packages(text));
     let cloud = yaml::from_str::<Mapping>(text).ok();
+    let is_json = cloud.is_some() && text.trim_start().starts_with('{');
+    let mut found = if is_json {
+        of_json(text)
+    } else {
+        of_script(text)
+    };
+    found.extend(packages(text));
     for file_entry in cloud
         .iter()
         .filter_map(|cloud| cloud.get("write_files")?.as_sequence())
@@ -457,6 +462,19 @@ mod tests {
         assert_eq!(
             (found.len(), &found[0].install, found[0].line),
             (1, &expected, 1)
+        );
+        // units and scripts are strings with escapes
+        let unit = "ExecStartPre=/bin/curl -O https://dl.test/ü.tgz\n\
+                    ExecStart=/bin/sh -c \"apt-get install -y \\\n  jq\"\n";
+        let unit = serde_json::json!({"systemd": {"units": [{"contents": unit}]}}).to_string();
+        let found = of_text(&unit).into_iter();
+        let found = found.map(|one| format!("{}:{} {:?}", one.line, one.column, one.install));
+        assert_eq!(
+            found.collect::<Vec<String>>(),
+            [
+                "1:61 File(\"https://dl.test/ü.tgz\")",
+                "1:132 Package(\"apt\", \"jq\")",
+            ]
         );
     }
 
