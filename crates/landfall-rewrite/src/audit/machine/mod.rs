@@ -11,11 +11,14 @@ use crate::archive;
 use crate::inputs::{InputContent, RewriteError, inputs, read};
 use crate::text::is_dockerfile;
 use crate::walk::start_of;
-use crate::yaml::{YamlDocument, YamlEntry, YamlNode, documents, entries_of, items_of, value_of};
+use crate::yaml::{
+    YamlDocument, YamlEntry, YamlNode, documents, entries_of, items_of, text_of, value_of,
+};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use landfall_model::Limits;
 use landfall_model::document::{LineIndex, yaml};
+use percent_encoding::percent_decode_str;
 use serde_yaml::{Mapping, Value};
 use std::path::{Path, PathBuf};
 
@@ -176,8 +179,39 @@ fn fetched_sources(text: &str) -> Vec<PlacedInstall> {
         sources(root, &mut |value| urls.push(value));
         let files = urls.into_iter();
         found.extend(files.filter_map(|value| file_at(&document, value, &lines)));
+        for file in root.descendants() {
+            found.extend(of_inline_file(file.entries()));
+        }
     }
     found
+}
+
+/// The files and packages that a script of Ignition installs, if `file` has its content in a `data:`
+/// URL.
+fn of_inline_file(file: &[YamlEntry<'_>]) -> Vec<PlacedInstall> {
+    let contents = entries_of(file, "contents");
+    let (Some(path), Some(source)) = (text_of(file, "path"), text_of(contents, "source")) else {
+        return Vec::new();
+    };
+    let compression = text_of(contents, "compression").unwrap_or_default();
+    let script = data_of(source, compression).unwrap_or_default();
+    let installs = of_script(&script).into_iter();
+    let inside = |install: PlacedInstall| PlacedInstall {
+        inside: Some(path.to_owned()),
+        ..install
+    };
+    installs.map(inside).collect()
+}
+
+/// The text of a `data:` URL (RFC 2397).
+fn data_of(url: &str, compression: &str) -> Option<String> {
+    let (kind, data) = url.strip_prefix("data:")?.split_once(',')?;
+    let data = percent_decode_str(data).decode_utf8().ok()?;
+    match (kind.ends_with(";base64"), compression) {
+        (true, "gzip") => decoded("gz+b64", &data),
+        (true, _) => decoded("b64", &data),
+        (false, _) => Some(data.into_owned()),
+    }
 }
 
 /// The file whose URL is the text of `node`.
@@ -476,6 +510,30 @@ mod tests {
                 "1:132 Package(\"apt\", \"jq\")",
             ]
         );
+    }
+
+    #[test]
+    fn scripts_in_data_urls_of_ignition_are_read() {
+        let script = "#!/bin/sh\ncurl -O https://dl.test/a%20b.tgz\n";
+        let zipped = STANDARD.encode(archive::compress(script.as_bytes()).unwrap());
+        let plain = script.replace('%', "%25").replace('\n', "%0A");
+        let plain = plain.replace('#', "%23").replace(' ', "%20");
+        for contents in [
+            format!("{{source: 'data:,{plain}'}}"),
+            format!("{{source: 'data:;base64,{}'}}", STANDARD.encode(script)),
+            format!("{{source: 'data:text/plain;base64,{zipped}', compression: gzip}}"),
+        ] {
+            let text = format!("storage: {{files: [{{path: /a, contents: {contents}}}]}}\n");
+            let [found] = &of_text(&text)[..] else {
+                panic!("not one file: {text}");
+            };
+            let expected = MachineInstall::File("https://dl.test/a%20b.tgz".into());
+            assert_eq!(
+                (&found.install, found.line, &*found.file("f")),
+                (&expected, 2, "f (/a)"),
+                "{text}"
+            );
+        }
     }
 
     #[test]
