@@ -10,7 +10,7 @@ use landfall_item::lockfile::Lock;
 use landfall_item::{GeneratedFile, LockedItem, LockedPackageSet};
 use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
 use landfall_model::{Failure, has_digest, sum_sizes};
-use landfall_os::{has_mode, set_file_mode};
+use landfall_os::{hard_links, has_mode, set_file_mode};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -224,7 +224,8 @@ fn keep_file(path: &Path, item: &ExportFile) -> io::Result<Option<bool>> {
     if has_mode(&metadata, item.mode) {
         return Ok(Some(false));
     }
-    if set_file_mode(&file, item.mode).is_err() {
+    // its other names, such as those of a snapshot of the folder, must keep their mode
+    if hard_links(&file)? > 1 || set_file_mode(&file, item.mode).is_err() {
         return Ok(None);
     }
     // on a USB stick with FAT, all files keep the same mode
@@ -396,7 +397,8 @@ mod tests {
             [ItemStatus::Done, ItemStatus::Present, ItemStatus::Present]
         );
         assert_eq!(fs::read(&kubelet).unwrap(), b"kubelet");
-        // a file with another mode is not written again
+        // a file with another mode is not written again, unless it has other names
+        fs::remove_file(dir.path().join("mirror.example/kubelet")).unwrap();
         let before = fs::metadata(&kubelet).unwrap().ino();
         fs::set_permissions(&kubelet, fs::Permissions::from_mode(0o600)).unwrap();
         let report = run(false);
@@ -406,6 +408,12 @@ mod tests {
         );
         let after = fs::metadata(&kubelet).unwrap();
         assert_eq!((after.mode() & 0o7777, after.ino()), (0o755, before));
+        let snapshot = dir.path().join("snapshot");
+        fs::hard_link(&kubelet, &snapshot).unwrap();
+        fs::set_permissions(&snapshot, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(run(false).bytes_transferred, 7);
+        let mode_of = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
+        assert_eq!((mode_of(&kubelet), mode_of(&snapshot)), (0o755, 0o600));
     }
 
     #[test]
