@@ -571,6 +571,26 @@ upstreams:
     }
 
     #[test]
+    fn a_password_in_the_site_is_not_shown() {
+        for text in [
+            "registry: {address: \"r:5000\", credentials: u:hush}",
+            "registry: {address: \"r:5000\", credentials: {username: u, password: hush}}",
+            "proxy:\n  credentials:\n    username: u\n    \"password\": 'hush, hush'",
+            "upstreams: {h.test: {credentials: u:hush}}",
+        ] {
+            let site = format!("apiVersion: landfall/v1\nkind: Site\n{text}\n");
+            let message = Site::parse(Path::new("s.yaml"), &site)
+                .unwrap_err()
+                .to_string();
+            let help = "help: name their source, as in `{usernameEnv: ";
+            assert!(
+                message.contains(help) && !message.contains("hush"),
+                "{text}: {message}"
+            );
+        }
+    }
+
+    #[test]
     fn control_characters_are_refused() {
         let text = "apiVersion: landfall/v1\nkind: Site\nproxy:\n  noProxy:\n    \
                 installation: [\"10.0.0.0/8\", \"x\\nExecStartPre=/bin/sh\"]\n";

@@ -236,6 +236,7 @@ mod tests {
             ("[]", 48, none),
             ("{to: []}", 48, none),
             ("UP", 48, "maps quay.io to 'UP', which is not"),
+            ("", 38, "this has none of the structures"),
             ("[a, b//c]", 52, "maps quay.io to 'b//c', which is not"),
             (
                 "{to: [a, ../b]}",

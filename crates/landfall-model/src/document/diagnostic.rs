@@ -54,7 +54,7 @@ impl Diagnostic {
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (line, column) = self.line_column();
-        let masked = MaskedText::new(&self.text);
+        let masked = MaskedText::of_document(&self.text);
         let start = masked.offset(self.span.start);
         // for a list or mapping, only the first line is displayed
         let first_line = masked.text[start..]
@@ -80,38 +80,86 @@ impl fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
-/// A text in which the user names and passwords of URLs are masked, so that messages do not print
-/// them.
+/// A text in which user names and passwords are masked, so that messages do not print them.
 struct MaskedText {
     text: String,
-    /// The byte ranges of the original that are masked.
+    /// The byte ranges of the original that are masked, in ascending order.
     cuts: Vec<Range<usize>>,
 }
 
 const MASK: &str = "***";
 
-impl MaskedText {
-    fn new(text: &str) -> MaskedText {
-        let mut masked = MaskedText {
-            text: String::with_capacity(text.len()),
-            cuts: Vec::new(),
-        };
-        let mut search = UserinfoSearch::new(text);
-        let mut done = 0;
-        for (scheme, _) in text.match_indices("://") {
-            let start = scheme + 3;
-            // the rest of a password may contain `://`, too
-            if start >= done
-                && let Some(at) = search.length(start)
-            {
-                masked.text.push_str(&text[done..start]);
-                masked.text.push_str(MASK);
-                done = start + at;
-                masked.cuts.push(start..done);
-            }
+/// Keys that people write with a password. Documents name only where it is.
+const PASSWORD_KEYS: [&str; 3] = ["password", "token", "credentials"];
+
+/// The ranges of the user names and passwords in the URLs of `text`.
+fn userinfo_ranges(text: &str) -> Vec<Range<usize>> {
+    let mut ranges = Vec::<Range<usize>>::new();
+    let mut search = UserinfoSearch::new(text);
+    for (scheme, _) in text.match_indices("://") {
+        let start = scheme + 3;
+        // the rest of a password may contain `://`, too
+        if ranges.last().is_none_or(|last| start >= last.end)
+            && let Some(length) = search.length(start)
+        {
+            ranges.push(start..start + length);
         }
-        masked.text.push_str(&text[done..]);
-        masked
+    }
+    ranges
+}
+
+/// The position in `line` of the first value of a key for a password. A mapping is none.
+fn password_position(line: &str) -> Option<usize> {
+    let values = PASSWORD_KEYS.iter().flat_map(|key| {
+        line.match_indices(*key).filter_map(move |(at, key)| {
+            let rest = line[at + key.len()..].trim_start_matches(['"', '\'']);
+            let value = rest.strip_prefix(':')?.trim_start();
+            let is_scalar = !value.is_empty() && !value.starts_with(['{', '#']);
+            is_scalar.then_some(line.len() - value.len())
+        })
+    });
+    values.min()
+}
+
+impl MaskedText {
+    /// Masks the user names and passwords in URLs.
+    fn new(text: &str) -> MaskedText {
+        MaskedText::without(text, userinfo_ranges(text))
+    }
+
+    /// Like `new`, also masks the rest of each line after a key for a password.
+    fn of_document(text: &str) -> MaskedText {
+        let mut cuts = userinfo_ranges(text);
+        let mut start = 0;
+        for line in text.split_inclusive('\n') {
+            let content = line.trim_end();
+            if let Some(at) = password_position(content) {
+                cuts.push(start + at..start + content.len());
+            }
+            start += line.len();
+        }
+        cuts.sort_by_key(|cut| cut.start);
+        // the value may contain a URL
+        cuts.dedup_by(|later, earlier| {
+            let overlaps = later.start < earlier.end;
+            if overlaps {
+                earlier.end = earlier.end.max(later.end);
+            }
+            overlaps
+        });
+        MaskedText::without(text, cuts)
+    }
+
+    fn without(text: &str, cuts: Vec<Range<usize>>) -> MaskedText {
+        let mut masked = String::with_capacity(text.len());
+        let mut done = 0;
+        for cut in &cuts {
+            masked.push_str(&text[done..cut.start]);
+            masked.push_str(MASK);
+            done = cut.end;
+        }
+        masked.push_str(&text[done..]);
+        MaskedText { text: masked, cuts }
     }
 
     /// Converts the offset `at` in the original text to an offset in the masked text.
@@ -177,6 +225,11 @@ m.yaml:2:5: error: it is wrong
                 drop(MaskedText::new(&format!("{}{end}", "://".repeat(count))));
             });
         }
+        for part in ["password", "password:", "credentials: {", "token:\"' "] {
+            assert_linear(20_000, |count| {
+                drop(MaskedText::of_document(&part.repeat(count)));
+            });
+        }
     }
 
     #[test]
@@ -199,6 +252,22 @@ m.yaml:2:5: error: it is wrong
         }
         let quoted = super::tests::shown("a: 'http://joe:s3''cr#t@h.test/x'\n", "h.test");
         assert!(quoted.contains("| a: 'http://***@h.test/x'"), "{quoted}");
+        for (text, line) in [
+            ("word: 1 # password: x\n", "word: 1 # password: ***"),
+            (
+                "{word: {\"password\": 'hu, sh'}}\n",
+                "{word: {\"password\": ***",
+            ),
+            ("{token: http://hush@h, word: 1}\n", "{token: ***"),
+            (
+                "credentials: {word: u, password: hush}\n",
+                "credentials: {word: u, password: ***",
+            ),
+            ("word: {passwordEnv: NAME}\n", "word: {passwordEnv: NAME}"),
+        ] {
+            let shown = super::tests::shown(text, "word");
+            assert!(shown.contains(&format!("| {line}\n")), "{shown}");
+        }
     }
 
     #[test]

@@ -25,25 +25,35 @@ pub(super) fn explain(
             let word = text[start..].find(|c: char| c.is_whitespace() || c == ':');
             start..word.map_or(text.len(), |length| start + length)
         });
-    let (mut message, mut help) = message_and_help(&error.to_string());
+    let described = error.to_string();
+    let path = described.split_once(": ").map_or("", |(path, _)| path);
+    let (mut message, mut help) = message_and_help(&described);
     if text[start..].starts_with('\t') && message.starts_with("found character that cannot") {
         message = "YAML cannot be indented with tabs".into();
         help = Some("indent with spaces".into());
     }
     let written = &text[span.clone()];
     if message == NO_MAPPING && !written.is_empty() && !written.contains(['\n', '{']) {
-        let key = match error.to_string() {
-            text if text.starts_with("registry: ") => Some("address"),
-            text if text.starts_with("proxy: ") => Some("https"),
-            text if text.starts_with("upstreams.") => Some("mirror"),
-            text if text.starts_with("clusters[") => Some("name"),
+        let key = match path {
+            "registry" => Some("address"),
+            "proxy" => Some("https"),
+            _ if path.starts_with("upstreams.") => Some("mirror"),
+            _ if path.starts_with("clusters[") => Some("name"),
             _ if written.contains("://") => Some("url"),
             _ => None,
         };
         help = key.map(|key| format!("write `{{{key}: {written}}}`"));
     }
-    if message == NO_MAPPING && error.to_string().starts_with("proxy.noProxy: ") {
+    if message == NO_MAPPING && path == "proxy.noProxy" {
         help = Some("write `{installation: [HOST, …]}`".into());
+    }
+    if path.starts_with("registry.paths") {
+        help = Some("write a path for each prefix, as in `{quay.io: quay}`".into());
+    }
+    // a password in place of its source would be in this file, and in messages
+    if path.ends_with("credentials") {
+        let source = "`{usernameEnv: REG_USER, passwordEnv: REG_TOKEN}` or `{file: FILE}`";
+        help = Some(format!("name their source, as in {source}"));
     }
     if message == NO_LIST && !written.is_empty() && !written.contains(['\n', ':', '{']) {
         help = Some(format!("write `[{written}]`"));
