@@ -146,7 +146,11 @@ impl Site {
     pub fn load(path: &Path) -> Result<Site, Failure> {
         let text = read_text_input(path).map_err(|error| {
             let path = path.display();
-            Failure::usage(format!("cannot read the site file {path}: {error}")).with_help(
+            let failure = Failure::usage(format!("cannot read the site file {path}: {error}"));
+            if error.kind() != std::io::ErrorKind::NotFound {
+                return failure;
+            }
+            failure.with_help(
                 "--site or LANDFALL_SITE names it, relative to the current folder; `landfall init` \
                  writes a first one",
             )

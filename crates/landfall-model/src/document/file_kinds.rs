@@ -91,7 +91,7 @@ pub fn read_text_input(path: impl AsRef<Path>) -> io::Result<String> {
     text.ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::InvalidData,
-            "stream did not contain valid UTF-8",
+            "it is not text in valid UTF-8; save it in this encoding",
         )
     })
 }
