@@ -189,13 +189,16 @@ fn arguments_of_the_server_with_blanks_are_quoted_for_systemd() {
         ("bundle=/home/me/a.tar.zst", "hides /home"),
         ("tls=/root/tls", "hides /home"),
         ("listen=5000", "write ADDRESS:PORT"),
+        ("listen=:5000", "write ADDRESS:PORT"),
+        ("listen=https://0.0.0.0:443", "https needs a certificate"),
         ("listen=0.0.0.0:http", "write ADDRESS:PORT"),
     ] {
         let told = refused(&place, 2, &["serve", "--set", bundle]);
         assert!(told.contains(words), "{told}");
     }
-    let listen = "listen=https://0.0.0.0:443";
-    place.ok(&["render", "serve", "--set", listen, "-o", "out"]);
+    let render = ["serve", "--set", "tls=/etc/tls", "--set"];
+    let listen = ["listen=https://0.0.0.0:443", "-o", "out"];
+    place.ok(&[&["render"], &render[..], &listen].concat());
     let unit = place.read("out/etc/systemd/system/landfall.service.d/port.conf");
     assert!(unit.contains("CAP_NET_BIND_SERVICE"), "{unit}");
 }

@@ -129,9 +129,13 @@ fn arguments(settings: &PlatformSettings, listen: &str) -> Result<String, Failur
             return Err(wrong_value(key, path, why));
         }
     }
-    let (_, port) = split_port(without_scheme(listen));
-    if port.is_none_or(|port| port.parse::<u16>().is_err()) {
+    let (host, port) = split_port(without_scheme(listen));
+    if host.is_empty() || port.is_none_or(|port| port.parse::<u16>().is_err()) {
         let why = "write ADDRESS:PORT, as in 0.0.0.0:5000";
+        return Err(wrong_value(LISTEN.key, listen, why));
+    }
+    if listen.starts_with("https://") && settings.get(TLS.key).is_none() {
+        let why = "https needs a certificate; add --set tls=FOLDER";
         return Err(wrong_value(LISTEN.key, listen, why));
     }
     let mut arguments = vec![
