@@ -260,12 +260,17 @@ impl BundleCatalog {
         }
     }
 
-    /// The number of items of each kind.
+    /// The number of items of each kind. Like on the page, an item of several bundles is one, as the
+    /// last of them has it.
     pub(crate) fn counts(&self) -> Vec<EntryCount> {
         item_kinds()
             .map(|kind| {
                 let items = self.listings.iter().flat_map(|bundle| &bundle.items);
-                EntryCount::new(kind, items.map(ItemListing::kind_and_packages))
+                let named = items
+                    .filter(|item| item.kind == kind)
+                    .map(|item| (&*item.name, item.kind_and_packages()));
+                let newest: BTreeMap<&str, (EntryKind, usize)> = named.collect();
+                EntryCount::new(kind, newest.into_values())
             })
             .collect()
     }
@@ -569,6 +574,9 @@ mod tests {
                 .is_some()
         );
         assert_eq!(bundles.warnings.len(), 1, "{:?}", bundles.warnings);
+        let counts = bundles.counts();
+        let images = counts.iter().find(|count| count.kind == EntryKind::Image);
+        assert_eq!(images.map(|count| count.entries), Some(1));
     }
 
     #[test]
