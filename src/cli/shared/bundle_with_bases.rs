@@ -210,7 +210,7 @@ pub(crate) fn missing_content(
         })
         .collect();
     CliError::refused(format!(
-        "{} is a delta, and {} ({}) that it omits are missing:\n{}{}",
+        "{} is a delta, and no source has {} ({}) that it omits:\n{}{}",
         bundle.path().display(),
         count_of(lacking.len(), "blob"),
         human_size(size),
@@ -238,7 +238,10 @@ fn advice(bundle: &Bundle, given: &[Bundle]) -> String {
             .into();
     }
     let absent: Vec<String> = absent.into_iter().collect();
-    format!("name one of its bases too: {}", absent.join(", or "))
+    format!(
+        "name one of its bases too, after it or with --base: {}",
+        absent.join(", or ")
+    )
 }
 
 /// The lines that name the bases of a delta.

@@ -437,7 +437,7 @@ fn missing_content_is_reported_before_anything_is_uploaded() {
         &line.digest("base"),
         "one/app:2",
         &line.tool_digest(),
-        "name one of its bases",
+        "name one of its bases too, after it or with --base",
         bundle,
     ] {
         assert!(text.contains(part), "{part}: {text}");
