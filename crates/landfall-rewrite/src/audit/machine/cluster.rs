@@ -34,11 +34,17 @@ const COLLECTIONS: [&str; 2] = ["ansible.builtin.", "ansible.legacy."];
 /// manifests of a cloud provider.
 const URL_MAPPINGS: [(&str, &str); 2] = [("cni", "urls"), ("externalCloudProvider", "manifests")];
 
-/// Words of documents of vendir and kapp-controller.
-const CARVEL: [&str; 2] = ["k14s.io/", "carvel.dev/"];
+/// Words of documents that may have sources of the form `http: {url: …}`: those of vendir,
+/// kapp-controller and KubeVirt.
+const HTTP_SOURCES: [&str; 4] = [
+    "k14s.io/",
+    "carvel.dev/",
+    "cdi.kubevirt.io/",
+    "dataVolumeTemplates",
+];
 
-/// Words of documents that may name files, except kustomizations and those of Carvel.
-const FILE_WORDS: [&str; 7] = [
+/// Words of other documents that may name files, except kustomizations.
+const FILE_WORDS: [&str; 8] = [
     "extraManifests",
     "addons_include",
     "get_url",
@@ -46,17 +52,18 @@ const FILE_WORDS: [&str; 7] = [
     "cni:",
     "externalCloudProvider",
     "helm.cattle.io/",
+    "osImage",
 ];
 
 /// The files that `text`, a document in the file at `path`, names by their URLs: in kustomizations,
-/// configurations of Talos and RKE, tasks of Ansible, sources of vendir and kapp-controller, and as
-/// the chart of a `HelmChart` of k3s.
+/// configurations of Talos and RKE, tasks of Ansible, sources of vendir, kapp-controller and
+/// KubeVirt, machines of KKP, and as the chart of a `HelmChart` of k3s.
 pub(crate) fn document_files(path: &Path, text: &str) -> Vec<PlacedInstall> {
     let stem = path.file_stem().unwrap_or_default();
     let is_kustomization = stem.eq_ignore_ascii_case("kustomization");
     let has_one_of = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    let is_carvel = has_one_of(&CARVEL);
-    if !(is_kustomization || is_carvel || has_one_of(&FILE_WORDS)) {
+    let has_http_sources = has_one_of(&HTTP_SOURCES);
+    if !(is_kustomization || has_http_sources || has_one_of(&FILE_WORDS)) {
         return Vec::new();
     }
     let is_k3s = text.contains("helm.cattle.io/");
@@ -78,12 +85,16 @@ pub(crate) fn document_files(path: &Path, text: &str) -> Vec<PlacedInstall> {
                     let items = list.items.iter().filter(|item| !is_git_source(item));
                     found.extend(items.filter_map(file));
                 }
-                YamlNode::Mapping(source) if is_carvel && key.is_text("http") => {
+                YamlNode::Mapping(source) if has_http_sources && key.is_text("http") => {
                     found.extend(value_of(&source.entries, "url").and_then(file));
                 }
                 // a file of patches, of replacements or of `openapi`
                 YamlNode::Scalar(_) if is_kustomization && key.is_text("path") => {
                     found.extend(file(value));
+                }
+                // the disk of a machine of KKP on KubeVirt
+                _ if key.is_text("osImage") => {
+                    found.extend(file(value_of(value.entries(), "value").unwrap_or(value)));
                 }
                 YamlNode::Mapping(mapping) => {
                     let list = URL_MAPPINGS.iter().find(|(name, _)| key.is_text(name));
@@ -163,6 +174,18 @@ mod tests {
                 "vendir.yml",
                 vendir.to_owned(),
                 &["4:17 https://h.test/v.tgz"][..],
+            ),
+            (
+                "vm.yaml",
+                "dataVolumeTemplates:\n- spec: {source: {http: {url: 'https://h.test/a.img'}}}\n"
+                    .to_owned(),
+                &["2:32 https://h.test/a.img"],
+            ),
+            (
+                "machines.yaml",
+                "a: {osImage: https://h.test/a.img}\nb: {osImage: {value: https://h.test/b.img}}\n"
+                    .to_owned(),
+                &["1:14 https://h.test/a.img", "2:22 https://h.test/b.img"],
             ),
             (
                 "c.yaml",
