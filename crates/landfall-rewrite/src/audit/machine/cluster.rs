@@ -24,11 +24,16 @@ const KUSTOMIZE_LISTS: [&str; 9] = [
     "validators",
 ];
 
-/// Modules of Ansible that download a file, each with the argument for its URL.
-const DOWNLOADS: [(&str, &str); 2] = [("get_url", "url"), ("unarchive", "src")];
-
-/// The collections of these modules, which a task need not name.
-const COLLECTIONS: [&str; 2] = ["ansible.builtin.", "ansible.legacy."];
+/// Modules of Ansible, each with the argument that may be the URL of a file.
+const DOWNLOADS: [(&str, &str); 7] = [
+    ("get_url", "url"),
+    ("unarchive", "src"),
+    ("apt", "deb"),
+    ("dnf", "name"),
+    ("yum", "name"),
+    ("apt_key", "url"),
+    ("rpm_key", "key"),
+];
 
 /// Mappings of Talos with a list of URLs, each with the key of the list: a custom network, and the
 /// manifests of a cloud provider.
@@ -44,11 +49,16 @@ const HTTP_SOURCES: [&str; 4] = [
 ];
 
 /// Words of other documents that may name files, except kustomizations.
-const FILE_WORDS: [&str; 8] = [
+const FILE_WORDS: [&str; 13] = [
     "extraManifests",
     "addons_include",
     "get_url",
     "unarchive",
+    "deb:",
+    "dnf:",
+    "yum:",
+    "apt_key",
+    "rpm_key",
     "cni:",
     "externalCloudProvider",
     "helm.cattle.io/",
@@ -110,32 +120,37 @@ pub(crate) fn document_files(path: &Path, text: &str) -> Vec<PlacedInstall> {
     found
 }
 
-/// The argument for the URL of a file, if `key` is a module of Ansible that downloads it.
+/// The argument with the URL of a file, if `key` is the name of a module of Ansible that downloads
+/// one.
 fn url_argument(key: &YamlNode<'_>) -> Option<&'static str> {
-    let name = key.scalar()?.text()?;
-    let mut collections = COLLECTIONS.iter();
-    let module = collections.find_map(|collection| name.strip_prefix(*collection));
-    let module = module.unwrap_or(name);
-    let mut downloads = DOWNLOADS.iter();
-    let download = downloads.find(|(download, _)| *download == module);
-    download.map(|(_, argument)| *argument)
+    // the name of its collection may precede that of a module
+    let module = key.scalar()?.text()?.rsplit('.').next()?;
+    let mut modules = DOWNLOADS.into_iter();
+    let (_, argument) = modules.find(|(name, _)| *name == module)?;
+    Some(argument)
 }
 
-/// The file whose URL is the value of `name` in `arguments` of Ansible: a mapping, or a text such
+/// The files whose URLs are the value of `name` in `arguments` of Ansible: a mapping, or a text such
 /// as `url=URL dest=PATH`.
 fn downloaded(
     document: &YamlDocument<'_>,
     arguments: &YamlNode<'_>,
     name: &str,
     lines: &LineIndex<'_>,
-) -> Option<PlacedInstall> {
-    if let Some(url) = value_of(arguments.entries(), name) {
-        return file_at(document, url, lines);
+) -> Vec<PlacedInstall> {
+    if let Some(source) = value_of(arguments.entries(), name) {
+        let nodes = std::iter::once(source).chain(source.items());
+        return nodes
+            .filter_map(|node| file_at(document, node, lines))
+            .collect();
     }
-    let mut words = arguments.scalar()?.text()?.split_whitespace();
-    let url = words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='))?;
-    let install = fetched(url.trim_matches(['"', '\'']))?;
-    Some(PlacedInstall::new(install, lines, start_of(arguments)?))
+    let of_text = || {
+        let mut words = arguments.scalar()?.text()?.split_whitespace();
+        let url = words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='))?;
+        let install = fetched(url.trim_matches(['"', '\'']))?;
+        Some(PlacedInstall::new(install, lines, start_of(arguments)?))
+    };
+    of_text().into_iter().collect()
 }
 
 fn is_git_source(node: &YamlNode<'_>) -> bool {
@@ -166,7 +181,9 @@ mod tests {
                      - ansible.builtin.get_url:\n    url: \"https://h.test/{{ v }}.tgz\"\n\
                      - get_url: url=\"https://h.test/c.tgz\" dest=/c\n\
                      - ansible.legacy.unarchive:\n    src: https://h.test/d.tgz\n    remote_src: true\n\
-                     - unarchive: {src: d.tgz, dest: /d}\n- unarchive: src=e.tgz dest=/e\n";
+                     - unarchive: {src: d.tgz, dest: /d}\n- unarchive: src=e.tgz dest=/e\n\
+
+                     - ansible.builtin.dnf: {name: [jq, 'https://h.test/d.rpm']}\n";
         let vendir = "apiVersion: vendir.k14s.io/v1alpha1\ndirectories:\n- contents:\n  \
                       - http: {url: https://h.test/v.tgz}\n";
         for (name, text, expected) in [
@@ -226,6 +243,7 @@ mod tests {
                     "3:11 https://h.test/{{ v }}.tgz",
                     "4:12 https://h.test/c.tgz",
                     "6:10 https://h.test/d.tgz",
+                    "10:37 https://h.test/d.rpm",
                 ],
             ),
         ] {
