@@ -338,15 +338,15 @@ pub(super) fn plan_candidates<'s>(
     vec![at]
 }
 
-/// Marks the values of environment variables that are named after an image, and of JSON patches
-/// whose path ends in such a key: `{name: RELATED_IMAGE_X, value: …}`,
-/// `{op: replace, path: /spec/image, value: …}`.
+/// Marks the values of environment variables and parameters that are named after an image, and of
+/// JSON patches whose path ends in such a key: `{name: RELATED_IMAGE_X, value: …}`,
+/// `{name: git-image, default: …}`, `{op: replace, path: /spec/image, value: …}`.
 pub(super) fn mark_variable(
     members: &MappingContext<'_>,
     _value: &YamlNode<'_>,
     child: &mut NodeContext<'_>,
 ) {
-    if child.key != Some("value") {
+    if !matches!(child.key, Some("value" | "default")) {
         return;
     }
     let Some(name) = members.name.or_else(|| patched_key(members)) else {
