@@ -463,6 +463,14 @@ pub(super) fn comments(text: &str) -> Vec<Range<usize>> {
         found.extend(from.map(|from| at + from..at + line.len()));
         at += line.len();
     }
+    found.extend(template_comments(text));
+    found.sort_by_key(|range| range.start);
+    found
+}
+
+/// The comments of a template, `{{/* */}}`, in the order of the text.
+pub(crate) fn template_comments(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
     let mut at = 0;
     while let Some(start) = text[at..].find("/*").map(|len| at + len) {
         at = start + 2;
@@ -471,7 +479,6 @@ pub(super) fn comments(text: &str) -> Vec<Range<usize>> {
             found.push(start..at);
         }
     }
-    found.sort_by_key(|range| range.start);
     found
 }
 

@@ -27,6 +27,7 @@ use std::ops::Range;
 
 pub(super) use self::dockerfile::{candidates as dockerfile_candidates, images, is_dockerfile};
 pub(crate) use self::image_command::engine_images;
+pub(crate) use self::meaning::template_comments;
 pub use self::secrets::secrets;
 pub(crate) use self::shell::{git_clones, helm_charts, is_separator, words};
 pub(super) use self::terraform::{TerraformResource, resources};

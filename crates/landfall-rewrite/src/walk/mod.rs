@@ -8,7 +8,7 @@ use crate::index::is_pinned;
 use crate::inventory::Inventory;
 use crate::occurrence::ReferenceRole;
 use crate::scan_result::{ReadAs, ScanResult, ScanSettings, TextSyntax};
-use crate::text::{self, JoinedText, ShellVariables, TextComments, lines_at};
+use crate::text::{self, JoinedText, ShellVariables, TextComments, lines_at, template_comments};
 use crate::yaml::{YamlDocument, YamlEntry, YamlNode, position_of, scalar_of, text_of, value_of};
 use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeMap;
@@ -186,6 +186,13 @@ fn in_lines(text: &str) -> Vec<ImageCandidate> {
             }
         }
     }
+    let comments = template_comments(text);
+    found.retain(|one| {
+        let next = comments.partition_point(|comment| comment.end <= one.at);
+        comments
+            .get(next)
+            .is_none_or(|comment| one.at < comment.start)
+    });
     found
 }
 
@@ -461,6 +468,14 @@ mod tests {
             (91, "b:2"),
         ];
         assert_eq!(found, expected.map(|(at, text)| (at, text.to_owned())));
+    }
+
+    #[test]
+    fn images_in_comments_of_templates_are_not_found() {
+        let text = "image: a:1\n{{- /* why\nimage: b:1\n*/ -}}\nimage: c:1\n{{/*\nimage: d:1\n";
+        let found = candidates_in_lines(text).into_iter();
+        let found: Vec<String> = found.map(|one| one.written).collect();
+        assert_eq!(found, ["a:1", "c:1"]);
     }
 
     #[test]
