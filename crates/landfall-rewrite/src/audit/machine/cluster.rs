@@ -1,6 +1,6 @@
 //! Finds the files that documents of clusters name by their URLs.
 
-use super::commands::{PlacedInstall, fetched};
+use super::commands::{MachineInstall, PlacedInstall, fetched};
 use super::file_at;
 use crate::git_source::GitSource;
 use crate::walk::start_of;
@@ -138,17 +138,25 @@ fn downloaded(
     name: &str,
     lines: &LineIndex<'_>,
 ) -> Vec<PlacedInstall> {
+    let install = |node: &YamlNode<'_>, url: &str| {
+        // the variable may have the beginning of a URL, or in `src` that of a path
+        let install = if name == "url" && url.starts_with("{{") {
+            MachineInstall::Unclear(url.to_owned())
+        } else {
+            fetched(url)?
+        };
+        Some(PlacedInstall::new(install, lines, start_of(node)?))
+    };
     if let Some(source) = value_of(arguments.entries(), name) {
         let nodes = std::iter::once(source).chain(source.items());
         return nodes
-            .filter_map(|node| file_at(document, node, lines))
+            .filter_map(|node| install(node, document.text(node)?))
             .collect();
     }
     let of_text = || {
         let mut words = arguments.scalar()?.text()?.split_whitespace();
         let url = words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='))?;
-        let install = fetched(url.trim_matches(['"', '\'']))?;
-        Some(PlacedInstall::new(install, lines, start_of(arguments)?))
+        install(arguments, url.trim_matches(['"', '\'']))
     };
     of_text().into_iter().collect()
 }
@@ -182,8 +190,8 @@ mod tests {
                      - get_url: url=\"https://h.test/c.tgz\" dest=/c\n\
                      - ansible.legacy.unarchive:\n    src: https://h.test/d.tgz\n    remote_src: true\n\
                      - unarchive: {src: d.tgz, dest: /d}\n- unarchive: src=e.tgz dest=/e\n\
-
-                     - ansible.builtin.dnf: {name: [jq, 'https://h.test/d.rpm']}\n";
+                     - ansible.builtin.dnf: {name: [jq, 'https://h.test/d.rpm']}\n\
+                     - get_url: {url: '{{ base }}/f.tgz', dest: /f}\n- unarchive: {src: '{{ path }}'}\n";
         let vendir = "apiVersion: vendir.k14s.io/v1alpha1\ndirectories:\n- contents:\n  \
                       - http: {url: https://h.test/v.tgz}\n";
         for (name, text, expected) in [
@@ -244,6 +252,7 @@ mod tests {
                     "4:12 https://h.test/c.tgz",
                     "6:10 https://h.test/d.tgz",
                     "10:37 https://h.test/d.rpm",
+                    "11:19 {{ base }}/f.tgz",
                 ],
             ),
         ] {
