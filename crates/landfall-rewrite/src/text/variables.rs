@@ -348,8 +348,8 @@ impl<'t> ShellVariables<'t> {
         }
     }
 
-    /// Reads `NAME: VALUE`, an entry with which a pipeline sets a variable of its scripts. Its value
-    /// is not used, since not every script of the file gets it.
+    /// Reads `NAME: VALUE`, an entry with which a pipeline sets a variable of its scripts. The
+    /// value is not used, since not every script of the file gets it.
     fn read_entry(&mut self, line: &'t str) {
         let (name, after) = line.split_at(name_len(line));
         // keys such as `image` have the names of variables in lower case

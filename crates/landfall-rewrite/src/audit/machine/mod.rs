@@ -186,8 +186,8 @@ fn fetched_sources(text: &str) -> Vec<PlacedInstall> {
     found
 }
 
-/// The files and packages that a script of Ignition installs, if `file` has its content in a `data:`
-/// URL.
+/// The files and packages that a script of Ignition installs, if the content of `file` is in a
+/// `data:` URL.
 fn of_inline_file(file: &[YamlEntry<'_>]) -> Vec<PlacedInstall> {
     let contents = entries_of(file, "contents");
     let (Some(path), Some(source)) = (text_of(file, "path"), text_of(contents, "source")) else {
