@@ -14,7 +14,8 @@ pub(crate) fn is_separator(word: &str) -> bool {
 
 /// The words of a line, separated by blanks, quotes, square brackets, parentheses and shell
 /// operators. The operators, `)`, backticks, the `[` of a list, and texts that end with `$(` are
-/// words themselves. A URL is one word.
+/// words themselves. A URL is one word. A comment at the end has no words, unless quotes before it
+/// are open, as in a string of YAML.
 pub(crate) fn words(line: &str) -> Vec<&str> {
     split_words(line, None)
 }
@@ -25,6 +26,7 @@ fn split_words<'t>(line: &'t str, program: Option<&str>) -> Vec<&'t str> {
     let mut words = Vec::new();
     let mut start = 0;
     let mut is_url = false;
+    let mut open_quotes = [false; 2];
     let mut group_end = 0;
     // the ends of quoted texts that call the program
     let mut closing = BTreeSet::new();
@@ -33,6 +35,11 @@ fn split_words<'t>(line: &'t str, program: Option<&str>) -> Vec<&'t str> {
             continue;
         }
         let so_far = line.get(start..at).unwrap_or_default();
+        let is_comment = c == '#' && open_quotes == [false; 2] && so_far.is_empty();
+        if is_comment && line[..at].ends_with(char::is_whitespace) {
+            start = line.len();
+            break;
+        }
         let may_open = !so_far.ends_with('\\') && !closing.contains(&at);
         if let Some(program) = program.filter(|_| may_open)
             && let Some(len) = group_len(&line[at..])
@@ -43,6 +50,8 @@ fn split_words<'t>(line: &'t str, program: Option<&str>) -> Vec<&'t str> {
             }
             closing.insert(at + len - 1);
         }
+        open_quotes[0] ^= c == '"';
+        open_quotes[1] ^= c == '\'';
         is_url |= c == '/' && so_far.ends_with(":/");
         let is_operator = matches!(c, ';' | '&' | '|') && !is_url;
         let is_quoted = so_far.starts_with(['"', '\'']) && so_far.ends_with(['"', '\'']);
@@ -379,6 +388,7 @@ mod tests {
         let script = "git clone https://h.test/a.git\ngit -C /x clone --depth 1 -b v1 https://h.test/b y\n\
             git pull https://h.test/no\n( git clone --branch=main git@h.test:c/d.git )\n\
             // git clone https://h.test/no\n[git, clone, http://[fd00::1]:80/e]\n\
+            git clone -b 'v#1' \"https://h.test/h\" # -b v2\n\
             ADD --keep-git-dir=true https://h.test/f.git#v2:sub /f\nADD a.git.tgz git@h.test:g.git /g\n";
         assert_eq!(
             git_clones(script),
@@ -387,6 +397,7 @@ mod tests {
                 ("https://h.test/b", Some("v1")),
                 ("git@h.test:c/d.git", Some("main")),
                 ("http://[fd00::1]:80/e", None),
+                ("https://h.test/h", Some("v#1")),
                 ("https://h.test/f.git", Some("v2")),
                 ("git@h.test:g.git", None),
             ]

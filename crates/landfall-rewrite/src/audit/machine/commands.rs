@@ -580,6 +580,14 @@ mod tests {
                 "File https://dl.test/curl File https://dl.test/wget File https://dl.test/b.yaml",
             ),
             (
+                "curl -O https://dl.test/a#b # https://dl.test/no",
+                "File https://dl.test/a",
+            ),
+            (
+                "run: \"echo # ; curl -O https://dl.test/a\"; x # curl https://dl.test/no",
+                "File https://dl.test/a",
+            ),
+            (
                 "ADD [\"https://dl.test/a.tgz\", \"/a\"]",
                 "File https://dl.test/a.tgz",
             ),
