@@ -53,7 +53,12 @@ fn split_words<'t>(line: &'t str, program: Option<&str>) -> Vec<&'t str> {
         open_quotes[0] ^= c == '"';
         open_quotes[1] ^= c == '\'';
         is_url |= c == '/' && so_far.ends_with(":/");
-        let is_operator = matches!(c, ';' | '&' | '|') && !is_url;
+        // a redirection may follow a URL without a blank, but the other operators may be part of it
+        let is_operator = match c {
+            ';' | '&' | '|' => !is_url,
+            '<' | '>' => is_url,
+            _ => false,
+        };
         let is_quoted = so_far.starts_with(['"', '\'']) && so_far.ends_with(['"', '\'']);
         // the items of a list may have no blanks between them: `["run","x"]`
         let is_comma = c == ',' && (so_far.is_empty() || is_quoted);
@@ -66,7 +71,7 @@ fn split_words<'t>(line: &'t str, program: Option<&str>) -> Vec<&'t str> {
             '(' if so_far.ends_with('$') => words.push(&line[start..end]),
             // `[[apt-get, install, jq], [curl, …]]` has two commands; `${a[@]}` is one argument
             '[' if so_far.trim_start_matches(',').is_empty() => words.push(&line[at..end]),
-            ';' | '&' | '|' | ')' | '`' => words.extend([so_far, &line[at..end]]),
+            ';' | '&' | '|' | '<' | '>' | ')' | '`' => words.extend([so_far, &line[at..end]]),
             _ => words.push(so_far),
         }
         (start, is_url) = (end, false);

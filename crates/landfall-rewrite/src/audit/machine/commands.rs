@@ -205,7 +205,8 @@ impl CommandReader<'_> {
     ) -> Option<MachineInstall> {
         // the last part of a URL may be the name of a program
         let path = if word.contains("://") { "" } else { word };
-        let program = path.rsplit('/').next().unwrap_or(path);
+        // a backslash before a name skips its alias
+        let program = path.rsplit(['/', '\\']).next().unwrap_or(path);
         let is_fetcher = FETCHERS.contains(&program);
         match self.state {
             // a package, unless it fetches a URL: a list such as `[apt-get install jq, curl URL]`
@@ -578,6 +579,10 @@ mod tests {
             (
                 "wget https://dl.test/curl; kubectl -Rf https://dl.test/wget -fhttps://dl.test/b.yaml",
                 "File https://dl.test/curl File https://dl.test/wget File https://dl.test/b.yaml",
+            ),
+            (
+                "\\curl https://dl.test/a?x=1&y=2>b; wget https://dl.test/c>>d 2>&1 https://dl.test/no",
+                "File https://dl.test/a?x=1&y=2 File https://dl.test/c",
             ),
             (
                 "curl -O https://dl.test/a#b # https://dl.test/no",
