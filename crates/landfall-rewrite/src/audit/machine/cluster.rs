@@ -48,6 +48,12 @@ const HTTP_SOURCES: [&str; 4] = [
     "dataVolumeTemplates",
 ];
 
+/// The group of charts of k3s.
+const K3S: &str = "helm.cattle.io/";
+
+/// Names of files without their endings, whose charts may be archives at a URL.
+const CHART_FILES: [&str; 2] = ["fleet", "helmfile"];
+
 /// Words of other documents that may name files, except kustomizations.
 const FILE_WORDS: [&str; 13] = [
     "extraManifests",
@@ -61,22 +67,25 @@ const FILE_WORDS: [&str; 13] = [
     "rpm_key",
     "cni:",
     "externalCloudProvider",
-    "helm.cattle.io/",
+    K3S,
     "osImage",
 ];
 
 /// The files that `text`, a document in the file at `path`, names by their URLs: in kustomizations,
 /// configurations of Talos and RKE, tasks of Ansible, sources of vendir, kapp-controller and
-/// KubeVirt, machines of KKP, and as the chart of a `HelmChart` of k3s.
+/// KubeVirt, machines of KKP, and as charts of k3s, Fleet and Helmfile.
 pub(crate) fn document_files(path: &Path, text: &str) -> Vec<PlacedInstall> {
     let stem = path.file_stem().unwrap_or_default();
     let is_kustomization = stem.eq_ignore_ascii_case("kustomization");
     let has_one_of = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let has_http_sources = has_one_of(&HTTP_SOURCES);
-    if !(is_kustomization || has_http_sources || has_one_of(&FILE_WORDS)) {
+    let is_named = CHART_FILES
+        .iter()
+        .any(|name| stem.eq_ignore_ascii_case(name));
+    if !(is_kustomization || has_http_sources || is_named || has_one_of(&FILE_WORDS)) {
         return Vec::new();
     }
-    let is_k3s = text.contains("helm.cattle.io/");
+    let has_charts = is_named || text.contains(K3S);
     let lines = LineIndex::new(text);
     let mut found = Vec::new();
     for document in documents(text).flatten() {
@@ -102,6 +111,9 @@ pub(crate) fn document_files(path: &Path, text: &str) -> Vec<PlacedInstall> {
                 YamlNode::Scalar(_) if is_kustomization && key.is_text("path") => {
                     found.extend(file(value));
                 }
+                YamlNode::Scalar(_) if has_charts && key.is_text("chart") => {
+                    found.extend(file(value));
+                }
                 // the disk of a machine of KKP on KubeVirt
                 _ if key.is_text("osImage") => {
                     found.extend(file(value_of(value.entries(), "value").unwrap_or(value)));
@@ -111,7 +123,6 @@ pub(crate) fn document_files(path: &Path, text: &str) -> Vec<PlacedInstall> {
                     let urls = list.map(|(_, list)| items_of(&mapping.entries, list));
                     found.extend(urls.unwrap_or_default().iter().filter_map(file));
                 }
-                YamlNode::Scalar(_) if is_k3s && key.is_text("chart") => found.extend(file(value)),
                 _ => {}
             }
         }
@@ -232,6 +243,11 @@ mod tests {
                 &["4:10 https://h.test/c-1.0.0.tgz"],
             ),
             ("c.yaml", chart("oci://h.test/c"), &[]),
+            (
+                "fleet.yaml",
+                "helm: {chart: https://h.test/c-1.0.0.tgz}\n".to_owned(),
+                &["1:15 https://h.test/c-1.0.0.tgz"],
+            ),
             (
                 "x/kustomization.yaml",
                 kustomization.to_owned(),
