@@ -160,6 +160,10 @@ fn a_file_of_the_wrong_kind_is_reported_with_its_kind() {
             "m.yaml is a manifest, not a bundle\nhelp: `landfall lock -f` reads it",
         ),
         (
+            &["egress", "m.yaml"],
+            "m.yaml is a manifest, not a lock\nhelp: `landfall lock -f` reads it; `egress`",
+        ),
+        (
             &["push", "site.yaml", "--to", "h.test"],
             "site.yaml is a site, not a bundle\nhelp: name it with --site",
         ),

@@ -74,6 +74,7 @@ fn each_mistake_has_its_exit_code_and_message() {
         ("discover nowhere", 2, &["nowhere"]),
         ("diff nowhere landfall.lock", 2, &["nowhere"]),
         ("gc --lock nowhere.lock", 2, &["nowhere.lock"]),
+        ("init kkp -o kit", 2, &["kkp", "`landfall init --list`"]),
         ("ls nowhere", 2, &["nowhere"]),
         (
             "pull --site nowhere.yaml",

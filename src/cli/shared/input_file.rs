@@ -104,7 +104,9 @@ impl FileKind {
     /// The help for a user who names a file of this kind for another purpose.
     fn usage(self) -> &'static str {
         match self {
-            FileKind::Manifest | FileKind::List(_) => "`landfall lock -f` reads it",
+            FileKind::Manifest | FileKind::List(_) => {
+                "`landfall lock -f` reads it; `egress`, `mirror`, `refresh` and `update` have -f too"
+            }
             FileKind::Site => "name it with --site",
             FileKind::Lock => "name it with --lock; `landfall pack` packs a bundle from it",
             FileKind::Receipt => "`landfall pack --since` and `landfall diff` read it",

@@ -133,7 +133,13 @@ impl InitCommand {
                 "Written by `landfall init`. List here what to mirror, and keep this file in git.";
             return Ok(written(example_manifest(&self.name, title, &by_flag)));
         };
-        fs::metadata(from).map_err(|error| Failure::read(from, error))?;
+        fs::metadata(from).map_err(|error| {
+            let failure = Failure::read(from, &error);
+            if error.kind() != std::io::ErrorKind::NotFound {
+                return failure;
+            }
+            failure.with_help("`landfall init --list` lists what --from SYSTEM can name")
+        })?;
         let title = format!(
             "Written by `landfall init` from {}. Keep this file in git.",
             from.display()
