@@ -148,6 +148,12 @@ fn each_mistake_has_its_exit_code_and_message() {
             1,
             &["the file folder", "it is a folder; name a file in it"],
         ),
+        (
+            "export files first.bundle -o app.yaml",
+            2,
+            &["'app.yaml'", "it is a file; name a folder"],
+        ),
+        ("man -o app.yaml", 2, &["it is a file; name a folder"]),
         // no folder called ~ is created
         (
             "pack --out=~/new.tar.zst",

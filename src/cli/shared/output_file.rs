@@ -31,6 +31,17 @@ pub(crate) fn written_path() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
+/// Like [`written_path`], for a folder: a file with this name is refused.
+pub(crate) fn written_folder() -> impl TypedValueParser<Value = PathBuf> {
+    written_path().try_map(|path| {
+        if path.exists() && !path.is_dir() {
+            Err("it is a file; name a folder, which need not exist")
+        } else {
+            Ok(path)
+        }
+    })
+}
+
 /// The flag that allows a command to replace the files of others.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct ReplaceFlag {

@@ -2,7 +2,7 @@
 
 use crate::cli::help::man::{all_pages, page};
 use crate::cli::help::pages::show;
-use crate::cli::shared::output_file::{ReplaceFlag, present_text, written_path};
+use crate::cli::shared::output_file::{ReplaceFlag, present_text, written_folder};
 use crate::cli::shared::{CliError, VerbOutcome};
 use clap::{Args, Command};
 use landfall_content::OutputGuard;
@@ -33,7 +33,8 @@ pub(crate) struct ManCommand {
     /// The verb, with its subcommand if it has one: `lock`, `export images`
     verb: Vec<String>,
     /// Write all pages to this folder
-    #[arg(short, long, value_name = "DIR", conflicts_with = "verb", value_parser = written_path())]
+    #[arg(short, long, value_name = "DIR", conflicts_with = "verb",
+        value_parser = written_folder())]
     out: Option<PathBuf>,
     #[command(flatten)]
     replace: ReplaceFlag,

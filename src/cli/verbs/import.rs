@@ -2,7 +2,7 @@
 
 use crate::cli::shared::draft::parse_manifest_name;
 use crate::cli::shared::listing::text_of;
-use crate::cli::shared::output_file::{refuse_present, write_new, written_path};
+use crate::cli::shared::output_file::{refuse_present, write_new, written_folder};
 use crate::cli::shared::{CliError, Exit, ReportMember, VerbOutcome, VerbReport, input_file};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -31,7 +31,7 @@ pub(crate) struct ImportCommand {
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// The folder to write to: manifest.yaml, or site.yaml with its certificates
-    #[arg(short, long, value_name = "DIR", default_value = ".", value_parser = written_path())]
+    #[arg(short, long, value_name = "DIR", default_value = ".", value_parser = written_folder())]
     out: PathBuf,
     /// The metadata.name of the manifest
     #[arg(long, value_name = "NAME", default_value = "imported",

@@ -5,7 +5,7 @@ use crate::cli::shared::bundle_report::{disk_space_for, report_disk_space};
 use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::failed_items::item_lines;
 use crate::cli::shared::finish::is_planned;
-use crate::cli::shared::output_file::{ReplaceFlag, written_path};
+use crate::cli::shared::output_file::{ReplaceFlag, written_folder};
 use crate::cli::shared::package_changes::PackagesKey;
 use crate::cli::shared::{CliError, Context, VerbOutcome, VerbReport};
 use clap::{Args, ValueEnum};
@@ -30,7 +30,7 @@ pub(crate) struct FolderExport {
     #[command(flatten)]
     content: ContentFlags,
     /// The folder to write to
-    #[arg(short, long, value_name = "DIR", value_parser = written_path())]
+    #[arg(short, long, value_name = "DIR", value_parser = written_folder())]
     out: PathBuf,
     #[command(flatten)]
     replace: ReplaceFlag,

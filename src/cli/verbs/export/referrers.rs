@@ -2,7 +2,7 @@
 
 use crate::cli::shared::bundle_flags::ContentFlags;
 use crate::cli::shared::failed_items::loss_lines;
-use crate::cli::shared::output_file::{ReplaceFlag, written_path};
+use crate::cli::shared::output_file::{ReplaceFlag, written_folder};
 use crate::cli::shared::{CliError, Context, VerbOutcome, VerbReport};
 use clap::Args;
 use landfall_bundle::sbom::linked_documents;
@@ -23,7 +23,7 @@ pub(crate) struct ExportReferrers {
     #[command(flatten)]
     content: ContentFlags,
     /// The folder to write to
-    #[arg(short, long, value_name = "DIR", value_parser = written_path())]
+    #[arg(short, long, value_name = "DIR", value_parser = written_folder())]
     out: PathBuf,
     #[command(flatten)]
     replace: ReplaceFlag,

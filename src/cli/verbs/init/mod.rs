@@ -5,7 +5,7 @@ mod catalogue;
 use self::catalogue::{listing, next_step, written};
 use crate::cli::shared::draft::{DraftRequest, DraftResult, draft_manifest, parse_manifest_name};
 use crate::cli::shared::listing::text_of;
-use crate::cli::shared::output_file::{refuse_present, write_new, written_path};
+use crate::cli::shared::output_file::{refuse_present, write_new, written_folder};
 use crate::cli::shared::{
     CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport, input_file,
 };
@@ -49,7 +49,7 @@ pub(crate) struct InitCommand {
         conflicts_with_all = ["from", "system", "name", "platforms", "out", "to", "dry_run"])]
     list: bool,
     /// The folder to write to
-    #[arg(short, long, value_name = "DIR", default_value = ".", value_parser = written_path())]
+    #[arg(short, long, value_name = "DIR", default_value = ".", value_parser = written_folder())]
     out: PathBuf,
     /// The address of the private registry, for the site file
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]

@@ -2,7 +2,7 @@
 
 use crate::cli::help::pages;
 use crate::cli::shared::bundle_flags::LockFlags;
-use crate::cli::shared::output_file::written_path;
+use crate::cli::shared::output_file::written_folder;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use landfall_model::TargetRegistry;
@@ -102,7 +102,7 @@ fn subcommand(spec: &'static RenderPlatform) -> Command {
             let command = command.mut_arg("out", |arg| {
                 let help = "The folder to write to; other files in it are kept";
                 arg.value_name("DIR")
-                    .value_parser(written_path())
+                    .value_parser(written_folder())
                     .help(help)
                     .required_unless_present("into")
             });

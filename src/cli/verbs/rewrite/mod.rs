@@ -6,7 +6,7 @@ mod report;
 use self::report::{NotLocked, RewriteMode, RewrittenInput, outcome};
 use crate::cli::shared::bundle_flags::LockFlags;
 use crate::cli::shared::locked_charts::{LockedCharts, locked_charts};
-use crate::cli::shared::output_file::{ReplaceFlag, written_path};
+use crate::cli::shared::output_file::{ReplaceFlag, written_folder};
 use crate::cli::shared::unified_diff::{self, DiffReader};
 use crate::cli::shared::{CliError, Context, VerbOutcome, input_file};
 use clap::Args;
@@ -82,7 +82,7 @@ struct OutputFlags {
     #[arg(long, conflicts_with_all = ["pin", "reverse"])]
     kustomize: bool,
     /// Write all files that were read, changed or not, to this folder
-    #[arg(short, long, value_name = "DIR", value_parser = written_path())]
+    #[arg(short, long, value_name = "DIR", value_parser = written_folder())]
     out: Option<PathBuf>,
 }
 
