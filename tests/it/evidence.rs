@@ -382,7 +382,7 @@ fn a_log_that_cannot_be_used_stops_a_command_before_it_does_anything() {
     };
     let told = attempt("nowhere/log.jsonl", 1);
     assert!(
-        told.contains("cannot open the log nowhere/log.jsonl"),
+        told.contains("cannot write the log nowhere/log.jsonl: the folder nowhere does not"),
         "{told}"
     );
     let before = rig.place.read("landfall.lock");

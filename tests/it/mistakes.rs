@@ -154,6 +154,11 @@ fn each_mistake_has_its_exit_code_and_message() {
             &["'app.yaml'", "it is a file; name a folder"],
         ),
         ("man -o app.yaml", 2, &["it is a file; name a folder"]),
+        (
+            "pull --log none/log",
+            1,
+            &["the log none/log: the folder none", "create it first"],
+        ),
         // no folder called ~ is created
         (
             "pack --out=~/new.tar.zst",

@@ -1,6 +1,7 @@
 //! Writes a record of the running command to the evidence log. The record is made from the report
 //! of the command and the files that it read.
 
+use super::output_file::check_folder;
 use super::verb_report::BundleMember;
 use super::{CliError, Exit, ReportMember, VerbReport};
 use crate::evidence::{
@@ -68,6 +69,10 @@ impl CommandLog {
     ) -> Result<Option<CommandLog>, CliError> {
         if !RECORDED.contains(&invocation.command.as_str()) {
             return Ok(None);
+        }
+        // an existing log may be in a folder to which nothing else can be written
+        if !path.exists() {
+            check_folder("the log", &path)?;
         }
         if EvidenceLog::open(&path)?.check_end()? {
             progress.note(&format!(

@@ -141,7 +141,9 @@ impl LocalStore for DiskStore {
 pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> WriteError {
     move |source| {
         let hint = match source.kind() {
-            std::io::ErrorKind::PermissionDenied => "; choose another store with --store DIR",
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::NotADirectory => {
+                "; choose another store with --store DIR"
+            }
             std::io::ErrorKind::ReadOnlyFilesystem => {
                 "; a store must be writable: copy it, and name the copy with --store DIR. Bundles \
                  are read from such media"
@@ -163,12 +165,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_on_read_only_media_is_told_apart() {
+    fn a_store_on_read_only_media_or_below_a_file_has_a_next_step() {
         let error = std::io::ErrorKind::ReadOnlyFilesystem.into();
         let message = io("open", Path::new("in-use"))(error).to_string();
         assert!(
             message.starts_with("store: cannot open in-use: ")
                 && message.contains("; a store must be writable: copy it"),
+            "{message}"
+        );
+        let error = std::io::ErrorKind::NotADirectory.into();
+        let message = io("create", Path::new("file/blobs"))(error).to_string();
+        assert!(
+            message.ends_with("choose another store with --store DIR"),
             "{message}"
         );
     }
