@@ -153,6 +153,11 @@ fn each_mistake_has_its_exit_code_and_message() {
             2,
             &["'app.yaml'", "it is a file; name a folder"],
         ),
+        (
+            "export git first.bundle -o repositories",
+            0,
+            &["the lock contains nothing of this kind"],
+        ),
         ("man -o app.yaml", 2, &["it is a file; name a folder"]),
         (
             "pull --log none/log",

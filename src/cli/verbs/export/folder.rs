@@ -113,6 +113,9 @@ fn outcome(
         human_size(report.bytes_transferred),
         totals.present
     );
+    if report.items.is_empty() {
+        text += "note: the lock contains nothing of this kind; `landfall ls` lists its content\n";
+    }
     if dry_run {
         let planned = report
             .items
