@@ -408,6 +408,24 @@ mod tests {
                 "jdk-11_10 jdk-9_99",
                 Some("jdk-11_10"),
             ),
+            (
+                "patch",
+                "2.14.2-pg15",
+                "2.14.3-pg16 2.14.3-pg15 2.14.4-pg16 2.14.3",
+                Some("2.14.3-pg15"),
+            ),
+            (
+                "patch",
+                "3.9.7-eclipse-temurin-17-alpine",
+                "3.9.8-eclipse-temurin-21-alpine 3.9.8-eclipse-temurin-17",
+                None,
+            ),
+            (
+                "minor",
+                "2.9.1-python3.11.3",
+                "2.10.0-python3.12.1 2.9.1-python3.11.4",
+                Some("2.9.1-python3.11.4"),
+            ),
             ("never", "1.0.0", "2.0.0", None),
             ("digest", "1.0.0", "2.0.0", None),
         ] {

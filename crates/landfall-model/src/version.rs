@@ -80,6 +80,36 @@ const ARCHITECTURES: [&str; 13] = [
     "s390x", "ppc64le", "riscv64", "x86",
 ];
 
+/// Languages, databases and releases of Windows in the names of variants, and how many of their
+/// numbers say which programs and data fit: `jdk17`, `pg15`, `python3.11`, `ltsc2019`.
+const RUNTIMES: [(&str, usize); 25] = [
+    ("jdk", 1),
+    ("jre", 1),
+    ("java", 1),
+    ("openjdk", 1),
+    ("temurin", 1),
+    ("corretto", 1),
+    ("amazoncorretto", 1),
+    ("ibmjava", 1),
+    ("sapmachine", 1),
+    ("zulu", 1),
+    ("liberica", 1),
+    ("graalvm", 1),
+    ("scala", 2),
+    ("node", 1),
+    ("php", 2),
+    ("python", 2),
+    ("py", 2),
+    ("ruby", 2),
+    ("pg", 1),
+    ("postgres", 1),
+    ("postgresql", 1),
+    ("ltsc", 1),
+    ("windows", 3),
+    ("windowsservercore", 3),
+    ("nanoserver", 3),
+];
+
 impl TagVersion {
     /// Parses `text`; returns `None` if it contains no number.
     pub fn parse(text: &str) -> Option<TagVersion> {
@@ -96,6 +126,16 @@ impl TagVersion {
                 .find(|c: char| c.is_ascii_alphanumeric())
                 .unwrap_or(rest.len());
             let (separator, tail) = rest.split_at(word_start);
+            // at the start of a tag, as in `jdk-11_9`, it is the version itself
+            if !version.parts.is_empty()
+                && let Some(end) = runtime_length(tail)
+            {
+                let (runtime, tail) = tail.split_at(end);
+                version.shape.extend([separator, runtime]);
+                after_prerelease = false;
+                rest = tail;
+                continue;
+            }
             let word_end = tail
                 .find(|c: char| !c.is_ascii_alphanumeric())
                 .unwrap_or(tail.len());
@@ -249,6 +289,30 @@ fn dotted_numbers(shape: &str) -> usize {
     count
 }
 
+/// The length of the name and version of a [runtime](RUNTIMES) with which `text` begins, such as
+/// `jdk17`, `temurin-17` and `php8.2`. `None` if it begins with another word.
+fn runtime_length(text: &str) -> Option<usize> {
+    let name_end = text.find(|c: char| !c.is_ascii_alphabetic())?;
+    let (name, rest) = text.split_at(name_end);
+    let (_, count) = RUNTIMES.iter().find(|(runtime, _)| *runtime == name)?;
+    let version = rest.strip_prefix(['-', '_']).unwrap_or(rest);
+    let mut length = 0;
+    for number in version.split('.').take(*count) {
+        let digits = number
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(number.len());
+        if digits == 0 {
+            break;
+        }
+        // the dot before each number but the first
+        length += digits + usize::from(length > 0);
+        if digits < number.len() {
+            break;
+        }
+    }
+    (length > 0).then_some(text.len() - version.len() + length)
+}
+
 /// Whether a word is the name of an architecture or the hash of a commit.
 fn is_name(word: &str) -> bool {
     let hex = word.strip_prefix('g').unwrap_or(word);
@@ -370,6 +434,38 @@ mod tests {
             ("20240115", "#", "20240115", false),
             ("1.0-SNAPSHOT", "#.#", "1.", true),
             ("stable-2.9.5", "stable-#.#.#", "2.9.5", false),
+            // the version of a language, database or Windows is a part of the name
+            ("2.14.2-pg15", "#.#.#-pg15", "2.14.2", false),
+            ("16.3-pg15.6", "#.#-pg15.#", "16.3", false),
+            ("pg15.6-ts2.14.2", "pg#.#-ts#.#.#", "15.6", false),
+            (
+                "3.9.7-eclipse-temurin-17",
+                "#.#.#-eclipse-temurin-17",
+                "3.9.7",
+                false,
+            ),
+            (
+                "2.9.1rc1-python3.11.4-slim",
+                "#.#.#-python3.11.#-slim",
+                "2.9.1",
+                true,
+            ),
+            (
+                "1.19.0-scala_2.12-java11",
+                "#.#.#-scala_2.12-java11",
+                "1.19.",
+                false,
+            ),
+            (
+                "3.9-windows-ltsc2019-amd64",
+                "#.#-windows-ltsc2019-amd64",
+                "3.9",
+                false,
+            ),
+            ("8.2-php8-fpm", "#.#-php8-fpm", "8.2", false),
+            ("1.2-python3.", "#.#-python3.", "1.2", false),
+            ("17.0.9_9-jdk-jammy", "#.#.#_#-jdk-jammy", "17..9", false),
+            ("1.2-pgdg22", "#.#-pgdg#", "1.2", false),
         ] {
             let version = TagVersion::parse(tag).unwrap();
             let numbers: Vec<&str> = version
