@@ -125,6 +125,7 @@ impl UpdatePolicy {
         match (&current.order, &other.order) {
             (VersionOrder::Version(current), VersionOrder::Version(other)) => {
                 other.shape() == current.shape()
+                    && other.is_dev_variant() == current.is_dev_variant()
                     && (self.allows_prerelease(current) || !other.is_prerelease())
                     && self.allows(current, other)
             }
@@ -426,6 +427,16 @@ mod tests {
                 "2.10.0-python3.12.1 2.9.1-python3.11.4",
                 Some("2.9.1-python3.11.4"),
             ),
+            // `-dev` without a number is a variant with a shell and compilers
+            (
+                "patch",
+                "1.27.3-dev",
+                "1.27.3 1.27.4 1.27.4-dev 1.28.0-dev",
+                Some("1.27.4-dev"),
+            ),
+            ("*", "1.27.3-dev", "1.27.3 1.27.4", None),
+            (">=1.27.0-0", "1.27.3", "1.27.4-dev", None),
+            ("patch", "3.1-dev1", "3.1-dev2 3.1", Some("3.1")),
             ("never", "1.0.0", "2.0.0", None),
             ("digest", "1.0.0", "2.0.0", None),
         ] {

@@ -222,6 +222,12 @@ impl TagVersion {
         core.filter(|core| is_numbers(core)).unwrap_or(&self.shape)
     }
 
+    /// Whether the version is the variant for developers of an image, as in `1.27.3-dev` and
+    /// `24-alpine3.21-dev`. A pre-release with a number, such as `3.1-dev2`, is none.
+    pub(crate) fn is_dev_variant(&self) -> bool {
+        self.text.split('-').skip(1).any(|word| word == "dev")
+    }
+
     /// Whether the version is a pre-release.
     pub(crate) fn is_prerelease(&self) -> bool {
         self.parts
