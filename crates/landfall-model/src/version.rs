@@ -25,6 +25,15 @@ impl VersionNumber {
         VersionNumber(digits.trim_start_matches('0').to_owned())
     }
 
+    /// Whether the number is at most the next one after `other`.
+    pub(crate) fn is_at_most_next_of(&self, other: &VersionNumber) -> bool {
+        let value = |number: &VersionNumber| match number.0.as_str() {
+            "" => 0,
+            digits => digits.parse().unwrap_or(u64::MAX),
+        };
+        value(self) <= value(other).saturating_add(1)
+    }
+
     /// Whether the number is 0.
     pub fn is_zero(&self) -> bool {
         self.0.is_empty()

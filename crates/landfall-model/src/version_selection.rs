@@ -66,8 +66,9 @@ impl VersionSelection {
     /// A range selects plain versions only: numbers with dots, with or without a leading `v`, and
     /// with a build number such as `3.5.4-0` if a limit of the range has one. A
     /// version of one or two numbers with which another one begins, such as `1.28` beside `1.28.3`,
-    /// is a tag that moves, and is left out. Of `1.28.3` and `v1.28.3`, the form of the newest
-    /// version counts.
+    /// is a tag that moves, and is left out. So is a single number after the next major version, such
+    /// as `20240606` beside `3.20.0`: a date, the number of a build or the hash of a commit. Of
+    /// `1.28.3` and `v1.28.3`, the form of the newest version counts.
     pub fn newest(&self, found: impl IntoIterator<Item = String>) -> Vec<String> {
         let found = found.into_iter().filter(|version| !self.excepts(version));
         match &self.policy {
@@ -96,6 +97,18 @@ fn newest_in(range: &TagVersionRange, found: impl Iterator<Item = String>) -> Ve
     let mut versions: Vec<TagVersion> = found
         .filter_map(|text| TagVersion::parse(&text))
         .filter(is_plain)
+        .collect();
+    let dotted = versions.iter().map(TagVersion::core);
+    let newest_major = dotted
+        .filter(|core| core.len() > 1)
+        .filter_map(|core| core.first().copied().cloned())
+        .max();
+    versions.retain(|version| match (&version.core()[..], &newest_major) {
+        ([number], Some(major)) => number.is_at_most_next_of(major),
+        _ => true,
+    });
+    let mut versions: Vec<TagVersion> = versions
+        .into_iter()
         .filter(|version| range.names_prerelease() || !version.is_prerelease())
         .filter(|version| range.has(version))
         .collect();
@@ -183,6 +196,14 @@ mod tests {
                 "v1.10.0 v1.9.0 1.8.0",
             ),
             ("*", &[], "20240101 20240215", "20240215 20240101"),
+            // a snapshot, the number of a build and the hash of a commit
+            (
+                ">=3.18",
+                &[],
+                "3.17.9 3.18.6 3.20 3.20.0 20240606 4711 1234567 99999999999999999999999",
+                "3.20.0 3.18.6",
+            ),
+            (">=4", &[], "3.20.0 20240606 4", "4"),
             (
                 r"^v(\d+)\.(\d+)-alpine$",
                 &[],
