@@ -109,6 +109,10 @@ impl fmt::Display for BucketLocation {
 /// The codes with which S3, Google and Azure say that the bucket itself does not exist.
 const MISSING_BUCKET: [&str; 2] = ["NoSuchBucket", "ContainerNotFound"];
 
+/// The message of the crate for a redirect without a target, with which S3 answers if the bucket is
+/// in another region.
+const OTHER_REGION: &str = "Received redirect without LOCATION";
+
 /// Whether a response says that the bucket itself does not exist. A response to HEAD never does,
 /// because it has no body.
 pub(super) fn is_missing_bucket(error: &object_store::Error) -> bool {
@@ -138,6 +142,15 @@ pub(super) fn request_error(location: &str, error: object_store::Error) -> HttpE
         object_store::Error::PermissionDenied { .. }
         | object_store::Error::Unauthenticated { .. } => {
             (ErrorKind::Denied, "the object store denies access")
+        }
+        _ if text.contains(OTHER_REGION)
+            || code == Some("AuthorizationHeaderMalformed")
+                && message.is_some_and(|message| message.contains("; expecting ")) =>
+        {
+            (
+                ErrorKind::Invalid,
+                "the bucket is in another region; set AWS_REGION to its region",
+            )
         }
         _ => match status(&text) {
             Some(status) => (
@@ -203,6 +216,46 @@ fn status(text: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bucket_in_another_region_is_explained() {
+        let refused = |code: &str, message: &str| {
+            format!(
+                "Server returned non-2xx status code: 400 Bad Request: <Error><Code>{code}</Code>\
+                 <Message>{message}</Message></Error>"
+            )
+        };
+        let other_region = "the bucket is in another region; set AWS_REGION to its region";
+        for (text, expected) in [
+            (
+                format!("{OTHER_REGION}, this normally indicates an incorrectly configured region"),
+                other_region.to_owned(),
+            ),
+            (
+                refused(
+                    "AuthorizationHeaderMalformed",
+                    "the region 'us-east-1' is wrong; expecting 'eu-central-1'",
+                ),
+                format!(
+                    "{other_region} (AuthorizationHeaderMalformed: the region 'us-east-1' is \
+                     wrong; expecting 'eu-central-1')"
+                ),
+            ),
+            (
+                refused("AuthorizationHeaderMalformed", "no date"),
+                "the object store refuses the request (AuthorizationHeaderMalformed: no date)"
+                    .to_owned(),
+            ),
+        ] {
+            let error = object_store::Error::Generic {
+                store: "S3",
+                source: text.into(),
+            };
+            let error = request_error("s3://b/air", error);
+            assert_eq!(error.to_string(), format!("s3://b/air: {expected}"));
+            assert_ne!(error.kind, ErrorKind::Local);
+        }
+    }
 
     #[test]
     fn a_location_is_a_scheme_a_bucket_and_a_key() {
