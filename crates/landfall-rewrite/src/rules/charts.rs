@@ -1,6 +1,6 @@
 //! Rules for charts that controllers and other tools install: Argo CD, Flux, k3s, k0s, Fleet,
 //! Kustomize, KubeOne, KKP, Cluster API, Sveltos, Helmfile, Skaffold, Ansible, vendir,
-//! kapp-controller, Pulumi and Crossplane's provider-helm.
+//! kapp-controller, Pulumi, KubeVela and Crossplane's provider-helm.
 
 use crate::index::is_pinned;
 use crate::inventory::{HelmRepositories, Inventory};
@@ -30,7 +30,7 @@ struct ChartKeys {
 }
 
 /// The keys of each tool.
-const CHART_KEYS: [ChartKeys; 13] = [
+const CHART_KEYS: [ChartKeys; 14] = [
     // Kustomize
     ChartKeys {
         below: Some("helmCharts"),
@@ -50,6 +50,8 @@ const CHART_KEYS: [ChartKeys; 13] = [
     keys("url", "chartName", &["chartVersion"]),
     // Argo CD, and KubeOne's `helmReleases`
     keys("repoURL", "chart", &["targetRevision", "version"]),
+    // components of KubeVela
+    keys("url", "chart", &["version"]),
     // `HelmChartProxy` of Cluster API
     keys("repoURL", "chartName", &["version"]),
     // Sveltos
@@ -402,6 +404,7 @@ mod tests {
             "helmCharts: [{repositoryURL: 'oci://quay.io/c', chartName: d, chartVersion: 1.10.0}]",
             "charts: [{chartname: 'oci://quay.io/c/d', version: 1.10.0}]",
             "helmChart: {name: d, version: 1.10.0, repository: {url: 'oci://quay.io/c'}}",
+            "properties: {repoType: oci, url: 'oci://quay.io/c', chart: d, version: 1.10.0}",
             "properties: {chart: d, version: 1.10.0, fetchOpts: {repo: 'oci://quay.io/c'}}",
             "repositories: [{name: c, url: quay.io/c, oci: true}]\nreleases: [{chart: c/d, version: 1.10.0}]",
         ] {
@@ -417,6 +420,7 @@ mod tests {
             "spec: {repoURL: 'https://h.test/c', chartName: d, version: 1.10.0}",
             "helmChart: {name: d, version: 1.10.0, repository: {url: 'https://h.test/c'}}",
             "properties: {chart: d, version: 1.10.0, repositoryOpts: {repo: 'https://h.test/c'}}",
+            "properties: {repoType: helm, url: 'https://h.test/c', chart: d, version: 1.10.0}",
             "helmCharts: [{repositoryURL: 'https://h.test', chartName: c/d, chartVersion: 1.10.0}]",
             "helm: {repositories: [{name: c, url: 'https://h.test/c'}], charts: [{chartname: c/d, version: 1.10.0}]}",
             "repositories: [{name: c, url: 'https://h.test/c'}]\nreleases: [{chart: c/d, version: 1.10.0}]",

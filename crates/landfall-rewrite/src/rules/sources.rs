@@ -560,13 +560,14 @@ mod tests {
             "helm: {url: oci://quay.io/c, chartName: d, chartVersion: 1.10}",
             "helm: {url: oci://r:5/p/c, chartName: d, chartVersion: 1.10}",
         );
-        // Cluster API, Sveltos, k0s, vendir and Pulumi
+        // Cluster API, Sveltos, k0s, vendir, Pulumi and KubeVela
         for source in [
             "spec: {repoURL: FROM, chartName: d, version: 1.10}",
             "helmCharts: [{repositoryURL: FROM, chartName: d, chartVersion: 1.10}]",
             "charts: [{chartname: FROM/d, version: 1.10}]",
             "helmChart: {name: d, version: 1.10, repository: {url: FROM}}",
             "properties: {chart: d, version: 1.10, repositoryOpts: {repo: FROM}}",
+            "properties: {url: FROM, chart: d, version: 1.10}",
         ] {
             becomes(
                 &source.replace("FROM", "oci://quay.io/c"),
