@@ -186,6 +186,7 @@ fn in_lines(text: &str) -> Vec<ImageCandidate> {
             }
         }
     }
+    found.extend(in_shell_lists(text));
     let comments = template_comments(text);
     found.retain(|one| {
         let next = comments.partition_point(|comment| comment.end <= one.at);
@@ -194,6 +195,61 @@ fn in_lines(text: &str) -> Vec<ImageCandidate> {
             .is_none_or(|comment| one.at < comment.start)
     });
     found
+}
+
+/// The images in the lists of a shell: `IMAGES=(redis:7 …)` and `images="redis:7 …"`, also over
+/// several lines. The script may build them as well.
+fn in_shell_lists(text: &str) -> Vec<ImageCandidate> {
+    let mut found = Vec::new();
+    let mut open = None;
+    for (start, line) in lines_at(text) {
+        let mut list = line;
+        if open.is_none() {
+            let Some((end, rest)) = list_start(line) else {
+                continue;
+            };
+            (open, list) = (Some(end), rest);
+        }
+        if list.trim_start().starts_with('#') {
+            continue;
+        }
+        list = list.split(" #").next().unwrap_or_default();
+        if let Some((last, _)) = open.and_then(|end| list.split_once(end)) {
+            (open, list) = (None, last);
+        }
+        for word in list.split(|c: char| c.is_whitespace() || c == ',') {
+            let word = word.trim_matches(['"', '\'']);
+            if is_pinned(word) {
+                let at = start + (word.as_ptr() as usize - line.as_ptr() as usize);
+                found.push(ImageCandidate {
+                    sure: false,
+                    ..ImageCandidate::certain(at, word.to_owned())
+                });
+            }
+        }
+    }
+    found
+}
+
+/// The sign that ends the list that `line` assigns to a variable named after several images, and
+/// the line after the sign that begins it.
+fn list_start(line: &str) -> Option<(char, &str)> {
+    let (name, value) = line.split_once('=')?;
+    let name = name.trim_end_matches('+');
+    let name = name.rsplit([' ', '\t']).next()?;
+    let is_variable = name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if !is_variable || !name.to_ascii_lowercase().ends_with("images") {
+        return None;
+    }
+    let mut rest = value.chars();
+    let end = match rest.next()? {
+        '(' => ')',
+        quote @ ('"' | '\'') => quote,
+        _ => return None,
+    };
+    Some((end, rest.as_str()))
 }
 
 /// The text before the closing quote: the first one that a comment follows, or else the last one,
@@ -468,6 +524,16 @@ mod tests {
             (91, "b:2"),
         ];
         assert_eq!(found, expected.map(|(at, text)| (at, text.to_owned())));
+    }
+
+    #[test]
+    fn images_in_lists_of_a_shell_are_found() {
+        let text = "IMAGES=(\n  redis:7 # why\n  \"quay.io/a/b:1\"\n  # no:1 (x)\n)\nX=(no:2)\n\
+                    declare -a MORE_IMAGES=(c:1 d)\nimages='e:1,f:1'\necho no:3\n";
+        let found = candidates_in_lines(text).into_iter();
+        let found: Vec<(String, bool)> = found.map(|one| (one.written, one.sure)).collect();
+        let expected = ["redis:7", "quay.io/a/b:1", "c:1", "e:1", "f:1"];
+        assert_eq!(found, expected.map(|name| (name.to_owned(), false)));
     }
 
     #[test]
