@@ -49,10 +49,11 @@ const TEXTS: [&str; 32] = [
     "bu",
 ];
 /// Beginnings of the names of other files that are read in folders.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "dockerfile",
     "containerfile",
     "earthfile",
+    "kubefile",
     "jenkinsfile",
     "tiltfile",
     "vagrantfile",
@@ -434,7 +435,14 @@ mod tests {
 
     #[test]
     fn templates_and_recipes_are_read_in_folders() {
-        for name in ["user-data.sh.tftpl", "a.yml.jinja", "a.jinja2", "Justfile", "a.just"] {
+        for name in [
+            "user-data.sh.tftpl",
+            "a.yml.jinja",
+            "a.jinja2",
+            "Justfile",
+            "a.just",
+            "Kubefile",
+        ] {
             assert!(is_read_in_folder(Path::new(name), b"x"), "{name}");
         }
     }

@@ -166,9 +166,10 @@ const TEXTS: [&str; 20] = [
 ];
 
 /// Beginnings of the names of such files without an ending.
-const TEXT_NAMES: [&str; 5] = [
+const TEXT_NAMES: [&str; 6] = [
     "dockerfile",
     "containerfile",
+    "kubefile",
     "makefile",
     "justfile",
     ".env",

@@ -544,7 +544,9 @@ mod tests {
             missing("f.hcl", "x = \"docker-image://x/y:1\"\n"),
             ["x/y:1"]
         );
-        assert_eq!(missing("Dockerfile", "ARG A=x/y:1\nFROM $A\n"), ["x/y:1"]);
+        for name in ["Dockerfile", "Kubefile"] {
+            assert_eq!(missing(name, "ARG A=x/y:1\nFROM $A\n"), ["x/y:1"]);
+        }
         for (command, is_sure) in [
             ("docker pull x/y:1", false),
             ("docker run --rm -v \"$PWD:/x\" x/y:1 sh", false),

@@ -311,14 +311,15 @@ pub(super) fn unquoted(word: &str) -> &str {
     word.trim_matches(['"', '\''])
 }
 
-/// Whether `name` is the name of a Dockerfile, or of an Earthfile, which has the same instructions.
+/// Whether `name` is the name of a Dockerfile, or of an Earthfile or a Kubefile of Sealos, which have
+/// the same instructions.
 pub(crate) fn is_dockerfile(name: &Path) -> bool {
     let name = name
         .file_name()
         .and_then(|name| name.to_str())
         .unwrap_or_default()
         .to_ascii_lowercase();
-    ["dockerfile", "containerfile", "earthfile"]
+    ["dockerfile", "containerfile", "earthfile", "kubefile"]
         .iter()
         .any(|word| {
             name == *word
