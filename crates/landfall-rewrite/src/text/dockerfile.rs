@@ -311,8 +311,8 @@ pub(super) fn unquoted(word: &str) -> &str {
     word.trim_matches(['"', '\''])
 }
 
-/// Whether `name` is the name of a Dockerfile, or of an Earthfile or a Kubefile (Sealos), which have
-/// the same instructions.
+/// Whether `name` is the name of a Dockerfile, or of an Earthfile or a Kubefile (Sealos), which
+/// have the same instructions.
 pub(crate) fn is_dockerfile(name: &Path) -> bool {
     let name = name
         .file_name()
