@@ -108,6 +108,7 @@ fn read_mapping(
 #[cfg(test)]
 mod tests {
     use super::super::imported::manifest_of;
+    use super::super::import_format_of;
     use super::super::testing::import;
 
     #[test]
@@ -122,6 +123,7 @@ mod tests {
              - {{name: two, source: *source, mappings: [{{from: a/e, platform: all, tags: [v1, 'regex: !x', 'semver: >=1.0.0']}},\n    \
              {{from: a/f, tags: [v1, 'semver: >=1.0.0', 'keep: latest 5']}}]}}\n"
         );
+        assert_eq!(import_format_of(&text), Some("dregsy"));
         let imported = import("dregsy", &text).unwrap();
         let made = manifest_of(&imported, "m", "a title");
         for line in [

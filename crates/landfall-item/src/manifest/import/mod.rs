@@ -63,12 +63,14 @@ pub fn import_format_of(text: &str) -> Option<&'static str> {
             .find(|(sign, _)| line.starts_with(sign))
             .map(|(_, format)| *format)
     };
-    let is_regsync = || {
-        let has = |is: fn(&str) -> bool| text.lines().any(is);
-        has(|line| line == "sync:") && has(|line| line.trim_start().starts_with("type: "))
-    };
+    let has = |is: fn(&str) -> bool| text.lines().any(is);
+    let is_regsync =
+        || has(|line| line == "sync:") && has(|line| line.trim_start().starts_with("type: "));
+    let is_dregsy = || has(|line| line == "tasks:") && has(|line| line.trim() == "mappings:");
     let format = text.lines().find_map(format_of);
-    format.or_else(|| is_regsync().then_some("regsync"))
+    format
+        .or_else(|| is_regsync().then_some("regsync"))
+        .or_else(|| is_dregsy().then_some("dregsy"))
 }
 
 /// All formats, in the order of `--help`.
