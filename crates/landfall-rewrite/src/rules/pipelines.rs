@@ -103,9 +103,11 @@ fn role_of_name(members: &MappingContext<'_>, name: &YamlScalar<'_>) -> Option<R
 fn is_cloud_build_step(members: &MappingContext<'_>, name: &YamlScalar<'_>) -> bool {
     let has = |key: &'static str| members.value(key).is_some();
     let text = name.value.trim();
+    // the image of a step of Tekton with a name and arguments may be that of the step template
+    let is_path = text.contains(['/', ':']) && has("args");
     members.around.above == Some("steps")
         && !text.contains(char::is_whitespace)
-        && (has_certain_host(text) || has("args") || has("entrypoint"))
+        && (has_certain_host(text) || is_path || has("entrypoint"))
         && !(has("image") || has("uses") || has("run"))
 }
 
@@ -191,7 +193,7 @@ mod tests {
             ("steps: {nginx: {image: IMAGE}}", 1),
             ("jobs: {a: {docker: [{image: IMAGE}]}}", 1),
             // Google Cloud Build
-            ("steps: [{name: IMAGE, args: [x]}, {name: IMAGE, entrypoint: x}]", 2),
+            ("steps: [{name: IMAGE, entrypoint: x}]", 1),
             ("spec: {stepTemplate: {image: IMAGE}}", 1),
             (
                 "step: {script: [x], image: {name: IMAGE, username: u}, services: [nginx]}",
@@ -228,11 +230,15 @@ mod tests {
             assert_eq!(found, ["a:1", "d:1"], "{text}");
         }
         assert_eq!(audited("services: {n: 'a:1'}"), []);
+        let steps = "steps: [{name: gcr.io/x/y}, {name: a/b, args: [z]}, {name: a/b, uses: z}]";
+        let found = audited(steps);
+        let found: Vec<&str> = found.iter().map(|one| &*one.reference).collect();
+        assert_eq!(found, ["gcr.io/x/y", "a/b"]);
         for text in [
             "services: [nginx, {name: nginx}]",
             "step: {script: [x], services: [nginx]}",
             "image: {name: nginx}",
-            "steps: [{name: nginx, run: x}, {name: nginx, uses: x, args: [x]}, {name: nginx}]",
+            "steps: [{name: nginx, run: x}, {name: nginx, args: [x]}, {name: nginx}]",
             "uses: nginx",
         ] {
             becomes(text, text);
