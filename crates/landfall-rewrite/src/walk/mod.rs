@@ -186,7 +186,7 @@ fn in_lines(text: &str) -> Vec<ImageCandidate> {
             }
         }
     }
-    found.extend(in_shell_lists(text));
+    found.extend(in_assigned_lists(text));
     let comments = template_comments(text);
     found.retain(|one| {
         let next = comments.partition_point(|comment| comment.end <= one.at);
@@ -197,9 +197,10 @@ fn in_lines(text: &str) -> Vec<ImageCandidate> {
     found
 }
 
-/// The images in the lists of a shell: `IMAGES=(redis:7 …)` and `images="redis:7 …"`, also over
-/// several lines. The script may build them as well.
-fn in_shell_lists(text: &str) -> Vec<ImageCandidate> {
+/// The images in the lists of a shell, HCL or TOML, also over several lines: `IMAGES=(redis:7 …)`,
+/// `images="redis:7 …"`, `images = ["redis:7", …]` and `images = { web = "redis:7", … }`. A script
+/// may build them as well.
+fn in_assigned_lists(text: &str) -> Vec<ImageCandidate> {
     let mut found = Vec::new();
     let mut open = None;
     for (start, line) in lines_at(text) {
@@ -235,7 +236,7 @@ fn in_shell_lists(text: &str) -> Vec<ImageCandidate> {
 /// the line after the sign that begins it.
 fn list_start(line: &str) -> Option<(char, &str)> {
     let (name, value) = line.split_once('=')?;
-    let name = name.trim_end_matches('+');
+    let name = name.trim_end().trim_end_matches('+');
     let name = name.rsplit([' ', '\t']).next()?;
     let is_variable = name
         .bytes()
@@ -243,9 +244,11 @@ fn list_start(line: &str) -> Option<(char, &str)> {
     if !is_variable || !name.to_ascii_lowercase().ends_with("images") {
         return None;
     }
-    let mut rest = value.chars();
+    let mut rest = value.trim_start().chars();
     let end = match rest.next()? {
         '(' => ')',
+        '[' => ']',
+        '{' => '}',
         quote @ ('"' | '\'') => quote,
         _ => return None,
     };
@@ -527,12 +530,13 @@ mod tests {
     }
 
     #[test]
-    fn images_in_lists_of_a_shell_are_found() {
-        let text = "IMAGES=(\n  redis:7 # why\n  \"quay.io/a/b:1\"\n  # no:1 (x)\n)\nX=(no:2)\n\
-                    declare -a MORE_IMAGES=(c:1 d)\nimages='e:1,f:1'\necho no:3\n";
+    fn images_in_lists_of_scripts_and_settings_are_found() {
+        let text = "IMAGES=(\n  redis:7 # why\n  \"quay.io/a:1\"\n  # no:1 (x)\n)\nX=(no:2)\n\
+                    declare -a MORE_IMAGES=(c:1 d)\nimages='e:1,f:1'\necho no:3\n\
+                    images = {\n  web = \"g:1\"\n}\nimages = [\"h:1\"]\nx = \"no:4\"\n";
         let found = candidates_in_lines(text).into_iter();
         let found: Vec<(String, bool)> = found.map(|one| (one.written, one.sure)).collect();
-        let expected = ["redis:7", "quay.io/a/b:1", "c:1", "e:1", "f:1"];
+        let expected = ["redis:7", "quay.io/a:1", "c:1", "e:1", "f:1", "g:1", "h:1"];
         assert_eq!(found, expected.map(|name| (name.to_owned(), false)));
     }
 
