@@ -89,7 +89,13 @@ async fn document_versions(
         VersionsFrom::Text(url) => {
             let bytes = resolver.document(url).await?;
             let text = String::from_utf8_lossy(&bytes);
-            Ok(text.lines().map(|line| line.trim().to_owned()).collect())
+            let lines = text.trim_start_matches('\u{feff}').lines();
+            let found: Vec<String> = lines.map(|line| line.trim().to_owned()).collect();
+            // as for a path: this would look like "nothing newer"
+            if !found.iter().any(|line| is_version(line)) {
+                return Err(format!("{url} has no line that is a version").into());
+            }
+            Ok(found)
         }
         VersionsFrom::Json(json) => {
             // a list of all releases may be larger than other documents: it has the limit of

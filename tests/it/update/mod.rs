@@ -363,7 +363,7 @@ fn versions_are_read_from_texts_json_charts_and_tags_while_lists_are_updated_fro
             up.file(&format!("{name}/{version}"), version);
         }
     }
-    up.file("versions.txt", "1.0.0\n1.1.0\n<html>\n");
+    up.file("versions.txt", "\u{feff}1.1.0\r\n1.0.0\n<html>\n");
     up.file(
         "releases.json",
         r#"[{"tag_name": "v1.1.0"}, {"tag_name": "v1.0.0"}, {"tag_name": "v2.0.0"}]"#,
@@ -481,9 +481,14 @@ fn failed_updates_are_reported_as_errors_with_a_position_or_as_failed_items() {
             "vars: {v: {value: 1.0.0, update: patch, from: URL/none.txt}}\nimages: ['REG/a:${v}']\n",
             "404",
         ),
+        (
+            "vars: {v: {value: 1.0.0, update: patch, from: URL/text.txt}}\nimages: ['REG/a:${v}']\n",
+            "has no line that is a version",
+        ),
     ] {
         up.put("a", "latest", 1);
         up.file("1.0.0", "x");
+        up.file("text.txt", "not published yet\n");
         up.manifest(body);
         let report = up.run(3, "update", &[]);
         assert!(
