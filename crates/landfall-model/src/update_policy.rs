@@ -37,6 +37,14 @@ pub(crate) fn no_number(version: &str) -> Failure {
     ))
 }
 
+/// The failure to find a newer version than `version`, which contains the hash of a commit.
+fn one_commit(version: &str) -> Failure {
+    Failure::failed(format!(
+        "`{version}` contains the hash of a commit, which no newer version has; use a pattern, as \
+         in '^v(\\d+)-g[0-9a-f]+$'"
+    ))
+}
+
 /// The failure to order `version`, which does not match the pattern.
 fn no_match(version: &str) -> Failure {
     Failure::failed(format!(
@@ -102,6 +110,11 @@ impl UpdatePolicy {
             return Ok(Vec::new());
         }
         let current = OrderedVersion::parse(self, current)?;
+        if let VersionOrder::Version(version) = &current.order
+            && version.has_commit()
+        {
+            return Err(one_commit(&current.text));
+        }
         let mut newer = self.ordered(found);
         newer
             .retain(|other| self.allows_beside(&current, other) && other.compare(&current).is_gt());
@@ -446,6 +459,26 @@ mod tests {
                 "{policy} {current}"
             );
         }
+    }
+
+    #[test]
+    fn a_version_with_the_hash_of_a_commit_needs_a_pattern() {
+        for version in [
+            "v20230407-g1a2b3c4",
+            "main-20240115-8b53cabe0",
+            "1.9.0_1a2b3c4d",
+        ] {
+            let policy: UpdatePolicy = "*".parse().unwrap();
+            let error = policy.newer(version, [version]).unwrap_err();
+            assert!(error.to_string().contains("hash of a commit"), "{error}");
+        }
+        let found = newer(
+            r"^v(\d+)-g[0-9a-f]+$",
+            "v20230407-g1a2b3c4",
+            "v20230408-g2b3c4d5 v20230409",
+        );
+        assert_eq!(found, ["v20230408-g2b3c4d5"]);
+        assert_eq!(newer("*", "20240115", "20240116"), ["20240116"]);
     }
 
     #[test]

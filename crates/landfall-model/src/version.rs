@@ -237,6 +237,13 @@ impl TagVersion {
         self.text.split('-').skip(1).any(|word| word == "dev")
     }
 
+    /// Whether the version contains the hash of a commit, as in `v20230407-g1a2b3c4`. No other
+    /// version has its [shape](TagVersion::shape).
+    pub(crate) fn has_commit(&self) -> bool {
+        let mut words = self.text.split(|c: char| !c.is_ascii_alphanumeric());
+        words.any(is_commit)
+    }
+
     /// Whether the version is a pre-release.
     pub(crate) fn is_prerelease(&self) -> bool {
         self.parts
@@ -330,14 +337,18 @@ fn runtime_length(text: &str) -> Option<usize> {
 
 /// Whether a word is the name of an architecture or the hash of a commit.
 fn is_name(word: &str) -> bool {
+    is_commit(word) || ARCHITECTURES.contains(&word)
+}
+
+/// Whether a word is the hash of a commit, possibly after the `g` of `git describe`.
+fn is_commit(word: &str) -> bool {
     let hex = word.strip_prefix('g').unwrap_or(word);
-    let is_commit = hex.len() >= 7
+    hex.len() >= 7
         && hex
             .bytes()
             .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         && hex.bytes().any(|byte| byte.is_ascii_alphabetic())
-        && hex.bytes().any(|byte| byte.is_ascii_digit());
-    is_commit || ARCHITECTURES.contains(&word)
+        && hex.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 /// The rank of a pre-release word. Between numbers (`is_inner`) Python's short forms count too: `a`
