@@ -164,15 +164,33 @@ pub fn markdown_code(plain: &str) -> String {
 }
 
 /// Formats `plain` as a fenced code block, with a fence longer than any run of backquotes in
-/// the text.
+/// the text. If the block would be too long for a pull request, the text loses its last lines, and a
+/// note states how many were omitted.
 pub fn markdown_block(plain: &str) -> String {
-    let longest = plain
+    let plain = plain.trim_end_matches('\n');
+    let (shown, omitted) = first_lines(plain, MAX_BYTES - TABLE_OVERHEAD);
+    let longest = shown
         .split(|c| c != '`')
         .map(str::len)
         .max()
         .unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}text\n{}\n{fence}\n", plain.trim_end_matches('\n'))
+    let note = match omitted {
+        0 => String::new(),
+        _ => format!("\n… and {omitted} more lines; `--output text` shows all of them\n"),
+    };
+    format!("{fence}text\n{shown}\n{fence}\n{note}")
+}
+
+/// The first lines of `text`, at most `limit` bytes, and the number of the other lines.
+fn first_lines(text: &str, limit: usize) -> (&str, usize) {
+    let Some(longest) = text.as_bytes().get(..=limit) else {
+        return (text, 0);
+    };
+    let end = longest.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
+    let (shown, rest) = text.split_at(end);
+    let rest = rest.strip_prefix('\n').unwrap_or(rest);
+    (shown, rest.lines().count())
 }
 
 #[cfg(test)]
@@ -220,6 +238,24 @@ mod tests {
             .map(|part| part.matches("\n| `").count())
             .collect();
         assert!(rows[2].abs_diff(rows[3]) < 3 && rows[1] == 3, "{rows:?}");
+    }
+
+    #[test]
+    fn a_long_block_loses_its_last_lines_and_states_how_many() {
+        let text = markdown_block(&"0123456789\n".repeat(10_000));
+        assert!(
+            text.len() <= MAX_BYTES && text.len() > MAX_BYTES - 1000,
+            "{}",
+            text.len()
+        );
+        let omitted = 10_000 - text.matches("0123456789\n").count();
+        let end = format!(
+            "0123456789\n```\n\n… and {omitted} more lines; `--output text` shows all of them\n"
+        );
+        assert!(text.ends_with(&end), "{}", &text[text.len() - 120..]);
+        let line = "x".repeat(2 * MAX_BYTES);
+        let text = markdown_block(&format!("{line}\n{line}"));
+        assert!(text.contains("… and 2 more lines"), "{text}");
     }
 
     #[test]
