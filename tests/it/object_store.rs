@@ -384,6 +384,36 @@ fn gc_of_an_object_store_deletes_only_unclaimed_blobs_that_were_condemned_before
 }
 
 #[test]
+fn gc_names_the_setting_for_a_store_that_deletes_single_objects_only() {
+    let case = Case::new(1);
+    case.store
+        .judge(|request| (request.query == "delete").then_some(Fault::NotImplemented));
+    case.pull(0);
+    // the claim of the pull is then older than the grace period
+    std::thread::sleep(Duration::from_millis(2100));
+    let gc = [
+        "gc",
+        "--store",
+        STORE,
+        "--lock",
+        "landfall.lock",
+        "--grace",
+        "1s",
+    ];
+    let refused = case.rig.place.json(1, &gc);
+    assert!(
+        refused["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("AWS_DISABLE_BULK_DELETE=true"),
+        "{refused}"
+    );
+    case.rig.place.set("AWS_DISABLE_BULK_DELETE", "true");
+    case.rig.place.json(0, &gc);
+    assert_eq!(case.store.keys("air/gap/claims"), Vec::<String>::new());
+}
+
+#[test]
 fn google_cloud_storage_gets_its_own_conditional_headers() {
     let rig = Rig::of(250);
     let store = ObjectStore::start_google();

@@ -45,6 +45,8 @@ pub enum Fault {
     Skewed,
     /// Refused, because a part of the upload differs from the one in the request.
     InvalidPart,
+    /// Refused, because the store lacks the feature.
+    NotImplemented,
     /// Waits until [`ObjectStore::release`], and then takes effect.
     Held,
 }
@@ -277,6 +279,7 @@ async fn answer(
         Some(Fault::Cut) => Err(std::io::Error::other("cut")),
         Some(Fault::Skewed) => refusal(StatusCode::FORBIDDEN, "RequestTimeTooSkewed"),
         Some(Fault::InvalidPart) => refusal(StatusCode::BAD_REQUEST, "InvalidPart"),
+        Some(Fault::NotImplemented) => refusal(StatusCode::NOT_IMPLEMENTED, "NotImplemented"),
         Some(Fault::SlowDown) => refusal(StatusCode::SERVICE_UNAVAILABLE, "SlowDown"),
         _ if lengths > 1 => refusal(StatusCode::BAD_REQUEST, "BadRequest"),
         _ => {

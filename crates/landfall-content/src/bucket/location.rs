@@ -120,6 +120,11 @@ pub(super) fn is_missing_bucket(error: &object_store::Error) -> bool {
     element(&text, "Code").is_some_and(|code| MISSING_BUCKET.contains(&code))
 }
 
+/// Whether a response says that the store lacks a feature of the protocol.
+pub(super) fn is_not_implemented(error: &object_store::Error) -> bool {
+    element(&error.to_string(), "Code") == Some("NotImplemented")
+}
+
 /// Returns the error of a failed request for `location`, an object or a folder.
 pub(super) fn request_error(location: &str, error: object_store::Error) -> HttpError {
     // an error of the transport already says which host failed and why

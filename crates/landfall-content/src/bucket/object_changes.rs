@@ -1,6 +1,6 @@
 //! Writes and deletes the objects of a folder.
 
-use super::location::BucketProtocol;
+use super::location::{BucketProtocol, is_not_implemented};
 use super::objects::{Bucket, BucketObject, PutOutcome};
 use super::protocol_fixes::if_generation;
 use bytes::Bytes;
@@ -88,6 +88,12 @@ impl Bucket {
                 | Err(
                     object_store::Error::NotFound { .. } | object_store::Error::Precondition { .. },
                 ) => {}
+                // as Google Cloud Storage with the protocol of S3
+                Err(error) if is_not_implemented(&error) => {
+                    let words = "the object store cannot delete several objects with one request; \
+                                 set AWS_DISABLE_BULK_DELETE=true";
+                    return Err(HttpError::new(ErrorKind::Invalid, words).about(self.url("")));
+                }
                 Err(error) => return Err(self.request_error("", error)),
             }
         }
