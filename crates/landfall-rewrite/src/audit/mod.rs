@@ -493,6 +493,7 @@ mod tests {
             "environment: [A_IMAGE=x/y:1]",
             "env: [{name: A_CONTAINER_IMAGE_AND_VERSION, value: 'x/y:1'}]",
             "images: {a: {image: x/y, version: 1}}",
+            "env: [{name: A_IMAGE_NAME, value: 'x/y:1'}]",
             "params: [{name: git-image, default: 'x/y:1'}]",
             "- {op: replace, path: /spec/containers/0/image, value: 'x/y:1'}",
             "values: |\n  image: {repository: x/y, tag: 1}\n",

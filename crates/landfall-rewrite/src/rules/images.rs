@@ -363,6 +363,9 @@ pub(super) fn mark_variable(
         child.read_as = Some("image");
     } else if is_list_name(name) {
         child.read_as = Some("images");
+    } else if name.to_ascii_lowercase().contains("image") {
+        // like such a key, whose value is an image if it has a path and a tag
+        child.read_as = Some("image_name");
     }
 }
 

@@ -280,8 +280,14 @@ enum LineKind {
     Variable,
 }
 
-/// Words before an assignment in a shell or a makefile.
-const EXPORTS: [&str; 4] = ["export ", "readonly ", "local ", "override "];
+/// Texts before an assignment in a shell, a makefile or a unit.
+const EXPORTS: [&str; 5] = [
+    "export ",
+    "readonly ",
+    "local ",
+    "override ",
+    "Environment=",
+];
 
 /// The key and the value of a line whose key ends in `image`.
 fn entry(line: &str) -> Option<(&str, &str, LineKind)> {
@@ -586,6 +592,7 @@ mod tests {
             ("A_IMAGE := redis:7", Some(("redis:7", false))),
             ("A_IMAGE::=quay.io/a/b:1", Some(("quay.io/a/b:1", true))),
             ("export A_IMAGE=redis:7", Some(("redis:7", false))),
+            ("Environment=A_IMAGE=redis:7", Some(("redis:7", false))),
             ("image?: string", None),
             ("image = \"a/b:${v}\"", Some(("a/b:${v}", false))),
             ("image = \"projects/${v}/images/x\"", None),
