@@ -15,7 +15,22 @@ const TOOLS: [&str; 7] = [
 const SUBCOMMANDS: [&str; 5] = ["image", "images", "i", "ctr", "crictl"];
 
 /// Flags whose value is the next word.
-const FLAGS_WITH_VALUE: [&str; 5] = ["--platform", "--namespace", "-n", "--user", "-u"];
+const FLAGS_WITH_VALUE: [&str; 11] = [
+    "--platform",
+    "--namespace",
+    "-n",
+    "--user",
+    "-u",
+    "--address",
+    "-a",
+    "--runtime-endpoint",
+    "-r",
+    "--image-endpoint",
+    "-i",
+];
+
+/// Flags whose value is an argument with a name, as in `--build-arg BASE_IMAGE=a/b:1`.
+const NAMED_ARGUMENTS: [&str; 2] = ["--build-arg", "--driver-opt"];
 
 /// The number of bytes that are searched before a word. Without a limit, a long line of words would
 /// take quadratic time.
@@ -39,8 +54,10 @@ pub(super) fn image_after(before: &str) -> Option<CommandImage> {
         let (before, flag) = line.rsplit_once(char::is_whitespace).unwrap_or(("", line));
         // the name of an argument may be quoted together with its value
         let flag = flag.trim_start_matches(['"', '\'']);
-        let is_build_arg = before.trim_end().ends_with("--build-arg") && ends_with_image(flag);
-        return (is_build_arg || is_image_flag(flag)).then_some(CommandImage::OfFlag);
+        let before = before.trim_end();
+        let is_argument = NAMED_ARGUMENTS.iter().any(|name| before.ends_with(name));
+        let is_image = is_image_flag(flag) || (is_argument && ends_with_image(flag));
+        return is_image.then_some(CommandImage::OfFlag);
     }
     if !line.ends_with([' ', '\t']) {
         return None;
@@ -91,11 +108,11 @@ fn is_pull(line: &str) -> bool {
     is_pull && !is_value
 }
 
-/// Programs whose commands `run` and `create` have an image as their first argument.
-const RUNNERS: [&str; 4] = ["docker", "podman", "nerdctl", "ctr"];
+/// Programs whose commands `run`, `create` and `from` have an image as their first argument.
+const RUNNERS: [&str; 5] = ["docker", "podman", "nerdctl", "ctr", "buildah"];
 
-/// Long flags of `run` and `create` that have no value. All others have one.
-const SWITCHES: [&str; 20] = [
+/// Long flags of these commands that have no value. All others have one.
+const SWITCHES: [&str; 22] = [
     "detach",
     "disable-content-trust",
     "env-host",
@@ -105,6 +122,7 @@ const SWITCHES: [&str; 20] = [
     "net-host",
     "no-healthcheck",
     "no-hosts",
+    "no-resolve-image",
     "null-io",
     "oom-kill-disable",
     "privileged",
@@ -116,9 +134,10 @@ const SWITCHES: [&str; 20] = [
     "rmi",
     "sig-proxy",
     "tty",
+    "with-registry-auth",
 ];
 
-/// Whether the next word is the value of `flag`, a flag of `run` or `create`.
+/// Whether the next word is the value of `flag`, a flag of these commands.
 fn has_value(flag: &str) -> bool {
     if let Some(name) = flag.strip_prefix("--") {
         return !SWITCHES.contains(&name);
@@ -150,7 +169,8 @@ pub(crate) fn engine_images(text: &str) -> Vec<&str> {
     for runner in RUNNERS.into_iter().filter(is_named) {
         let commands = commands(text, runner, has_value).into_iter();
         found.extend(commands.filter_map(|command| match &command.positional[..] {
-            ["run" | "create", words @ ..] | ["container", "run" | "create", words @ ..] => {
+            ["run" | "create" | "from", words @ ..]
+            | ["container" | "service", "run" | "create", words @ ..] => {
                 words.iter().find(|word| !is_variable(word)).copied()
             }
             _ => None,
@@ -181,6 +201,7 @@ mod tests {
             "set -e; podman image pull --platform linux/arm64 --quiet ",
             "/usr/bin/ctr -n k8s.io images pull ",
             "k3s ctr i pull \"",
+            "crictl -r unix:///x.sock pull ",
             "docker ps && crictl pull ",
         ] {
             assert_eq!(image_after(before), Some(CommandImage::Pulled), "{before}");
@@ -192,6 +213,7 @@ mod tests {
             "docker build --build-arg BASE_IMAGE=",
             "docker build --build-arg \"BASE_IMAGE=",
             "docker build --build-arg=BASE_IMAGE=",
+            "docker buildx create --driver-opt network=host,image=",
             "[\"--sidecar-image\", \"",
         ] {
             assert_eq!(image_after(before), Some(CommandImage::OfFlag), "{before}");
@@ -242,6 +264,14 @@ mod tests {
             ("docker run --rm -v $(pwd):/x -w /x a:1 make", "a:1"),
             ("docker run $FLAGS $$(tty -s && echo -it) a:1 make", "a:1"),
             ("docker run ${IMAGE} sh", "sh"),
+            (
+                "docker service create --replicas 2 --with-registry-auth a:1",
+                "a:1",
+            ),
+            (
+                "buildah from --name x a:1; ctr -a /x.sock images pull b:1",
+                "b:1 a:1",
+            ),
             ("docker run -v `pwd`:/x -u \"$(id -u):$(id -g)\" a:1", "a:1"),
             (
                 "docker run \\\n  -v \"$(pwd)\":/x \\\n  -e A='b c' -e \"B=$(cat d | e)\" a:1",
