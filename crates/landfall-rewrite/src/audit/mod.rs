@@ -574,6 +574,10 @@ mod tests {
         );
         let other = "docker pull x/y\ndocker run x/y\ndocker exec x/y:1\n";
         assert_eq!(audit(Path::new("f.sh"), other, &inventory), []);
+        for build in ["tags: 'quay.io/x/y:1'", "tags: ['quay.io/x/y:1']"] {
+            let text = format!("build: {{context: ., {build}}}\n");
+            assert!(missing("f.yaml", &text).is_empty(), "{text}");
+        }
         // a repository of GitHub
         let checkout = "with: {repository: Org/x, ref: main}\n";
         assert_eq!(audit(Path::new("f.yaml"), checkout, &inventory), []);

@@ -529,12 +529,15 @@ fn references<'d>(node: &'d YamlNode<'d>) -> Vec<(&'d YamlScalar<'d>, ImageRef)>
 }
 
 /// Claims full names in values that no earlier function claims. A full name has a tag or digest,
-/// and its host is certainly a registry.
+/// and its host is certainly a registry. The `tags` of a build are names that it pushes.
 pub(super) fn claim_full_name<'t>(
     text: &'t str,
-    _around: &NodeContext<'_>,
+    around: &NodeContext<'_>,
     inventory: &Inventory<'_>,
 ) -> Option<ImageClaim<'t>> {
+    if around.key.or(around.above) == Some("tags") {
+        return None;
+    }
     let value = text
         .split_once('=')
         .filter(|(flag, _)| flag.starts_with('-'))
