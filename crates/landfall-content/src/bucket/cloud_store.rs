@@ -16,6 +16,7 @@ use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::multipart::MultipartStore;
 use object_store::signer::Signer;
 use object_store::{ObjectStore, RetryConfig};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::sync::{Arc, LazyLock};
@@ -90,13 +91,25 @@ pub(super) fn open(
             builder.with_http_connector(service).build().map(shared)
         }
         BucketProtocol::Azure => {
-            let builder = azure_settings().map_err(|why| setting_error(location, why))?;
+            let builder = azure_settings(settings(std::env::vars_os(), "AZURE_"))
+                .map_err(|why| setting_error(location, why))?;
             let builder = builder.with_container_name(bucket).with_retry(retry);
             builder.with_http_connector(service).build().map(shared)
         }
     };
-    opened.map_err(|error| setting_error(location, error.to_string()))
+    opened.map_err(|error| {
+        let why = error.to_string();
+        if why.contains(NO_ACCOUNT) {
+            let why = "no storage account is named; set AZURE_STORAGE_ACCOUNT \
+                       (AZURE_STORAGE_CONNECTION_STRING is not read)";
+            return setting_error(location, why.to_owned());
+        }
+        setting_error(location, why)
+    })
 }
+
+/// The message of the crate if the settings for Azure name no account.
+const NO_ACCOUNT: &str = "Account must be specified";
 
 fn shared(store: impl CloudStore) -> Arc<dyn CloudStore> {
     Arc::new(store)
@@ -172,10 +185,26 @@ fn google_settings() -> Result<GoogleCloudStorageBuilder, String> {
     Ok(builder)
 }
 
-fn azure_settings() -> Result<MicrosoftAzureBuilder, String> {
+/// The variables of the Azure CLI that the crate does not know.
+const AZURE_CLI: [(&str, AzureConfigKey); 2] = [
+    ("azure_storage_account", AzureConfigKey::AccountName),
+    ("azure_storage_key", AzureConfigKey::AccessKey),
+];
+
+fn azure_settings(
+    settings: impl Iterator<Item = (String, String)>,
+) -> Result<MicrosoftAzureBuilder, String> {
+    let settings: BTreeMap<String, String> = settings.collect();
     let mut builder = MicrosoftAzureBuilder::new();
-    for (name, value) in settings(std::env::vars_os(), "AZURE_") {
+    for (name, value) in &settings {
         if let Ok(key) = name.parse() {
+            builder = builder.with_config(key, value);
+        }
+    }
+    for (name, key) in AZURE_CLI {
+        if let Some(value) = settings.get(name)
+            && builder.get_config_value(&key).is_none()
+        {
             builder = builder.with_config(key, value);
         }
     }
@@ -440,6 +469,26 @@ mod tests {
         assert_eq!(values, [a, b, None, None, None]);
         let error = read(&[("AWS_SESSION_TOKEN", "x\ny")]).unwrap_err();
         assert_eq!(error, "AWS_SESSION_TOKEN contains a control character");
+    }
+
+    #[test]
+    fn the_variables_of_the_azure_cli_are_read_unless_others_are_set() {
+        let values = |variables: &[(&str, &str)]| {
+            let variables = variables
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            let builder = azure_settings(variables).unwrap();
+            [AzureConfigKey::AccountName, AzureConfigKey::AccessKey]
+                .map(|key| builder.get_config_value(&key).unwrap_or_default())
+        };
+        let of_cli = [
+            ("azure_storage_account", "one"),
+            ("azure_storage_key", "a2V5"),
+        ];
+        assert_eq!(values(&of_cli), ["one", "a2V5"]);
+        let both = [of_cli[0], of_cli[1], ("azure_storage_account_name", "two")];
+        assert_eq!(values(&both), ["two", "a2V5"]);
+        assert_eq!(values(&[]), ["", ""]);
     }
 
     #[test]
