@@ -440,6 +440,12 @@ mod tests {
                 "2.10.0-python3.12.1 2.9.1-python3.11.4",
                 Some("2.9.1-python3.11.4"),
             ),
+            (
+                "patch",
+                "pg14-v0.2.0",
+                "pg16-v0.2.0 pg14-v0.2.1 pg16-v0.2.1",
+                Some("pg14-v0.2.1"),
+            ),
             // `-dev` without a number is a variant with a shell and compilers
             (
                 "patch",

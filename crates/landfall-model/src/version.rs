@@ -135,9 +135,8 @@ impl TagVersion {
                 .find(|c: char| c.is_ascii_alphanumeric())
                 .unwrap_or(rest.len());
             let (separator, tail) = rest.split_at(word_start);
-            // at the start of a tag, as in `jdk-11_9`, it is the version itself
-            if !version.parts.is_empty()
-                && let Some(end) = runtime_length(tail)
+            if let Some(end) = runtime_length(tail)
+                && (!version.parts.is_empty() || is_before_version(tail.split_at(end)))
             {
                 let (runtime, tail) = tail.split_at(end);
                 version.shape.extend([separator, runtime]);
@@ -335,6 +334,18 @@ fn runtime_length(text: &str) -> Option<usize> {
     (length > 0).then_some(text.len() - version.len() + length)
 }
 
+/// Whether a runtime at the start of a tag is followed by the version, as in `pg14-v0.2.0`.
+/// Otherwise it is the version itself, as in `jdk-11_9` and `pg15.6-ts2.14.2`.
+fn is_before_version((runtime, rest): (&str, &str)) -> bool {
+    let begins_with_digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+    let is_dotted = |word: &str| {
+        let word = word.strip_prefix(['v', 'V']).unwrap_or(word);
+        let numbers = word.split_once('.');
+        numbers.is_some_and(|(major, minor)| begins_with_digit(major) && begins_with_digit(minor))
+    };
+    !runtime.contains('.') && rest.starts_with('-') && rest.split('-').any(is_dotted)
+}
+
 /// Whether a word is the name of an architecture or the hash of a commit.
 fn is_name(word: &str) -> bool {
     is_commit(word) || ARCHITECTURES.contains(&word)
@@ -492,6 +503,11 @@ mod tests {
             ("1.2-python3.", "#.#-python3.", "1.2", false),
             ("17.0.9_9-jdk-jammy", "#.#.#_#-jdk-jammy", "17..9", false),
             ("1.2-pgdg22", "#.#-pgdg#", "1.2", false),
+            ("pg14-v0.2.0", "pg14-v#.#.#", ".2.", false),
+            ("windows-1809-3.10.1", "windows-1809-#.#.#", "3.10.1", false),
+            ("windows-3.10.1", "windows-#.#.#", "3.10.1", false),
+            ("jdk-11_9", "jdk-#_#", "11", false),
+            ("jdk-17.0.9_9", "jdk-#.#.#_#", "17..9", false),
         ] {
             let version = TagVersion::parse(tag).unwrap();
             let numbers: Vec<&str> = version
