@@ -135,8 +135,9 @@ impl TagVersion {
                 .find(|c: char| c.is_ascii_alphanumeric())
                 .unwrap_or(rest.len());
             let (separator, tail) = rest.split_at(word_start);
+            let is_first = version.shape.is_empty();
             if let Some(end) = runtime_length(tail)
-                && (!version.parts.is_empty() || is_before_version(tail.split_at(end)))
+                && (!version.parts.is_empty() || is_first && is_before_version(tail.split_at(end)))
             {
                 let (runtime, tail) = tail.split_at(end);
                 version.shape.extend([separator, runtime]);
@@ -317,20 +318,16 @@ fn runtime_length(text: &str) -> Option<usize> {
     let (name, rest) = text.split_at(name_end);
     let (_, count) = RUNTIMES.iter().find(|(runtime, _)| *runtime == name)?;
     let version = rest.strip_prefix(['-', '_']).unwrap_or(rest);
-    let mut length = 0;
-    for number in version.split('.').take(*count) {
-        let digits = number
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(number.len());
-        if digits == 0 {
-            break;
-        }
-        // the dot before each number but the first
-        length += digits + usize::from(length > 0);
-        if digits < number.len() {
-            break;
-        }
-    }
+    // only this word is searched, so that a tag of many runtimes takes linear time
+    let word_end = version
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(version.len());
+    let numbers: Vec<&str> = version[..word_end]
+        .split('.')
+        .take(*count)
+        .take_while(|number| !number.is_empty())
+        .collect();
+    let length = numbers.join(".").len();
     (length > 0).then_some(text.len() - version.len() + length)
 }
 
