@@ -446,6 +446,13 @@ mod tests {
                 "pg16-v0.2.0 pg14-v0.2.1 pg16-v0.2.1",
                 Some("pg14-v0.2.1"),
             ),
+            // a channel of the images of Ubuntu
+            (
+                "*",
+                "5.2-22.04_beta",
+                "6.10-24.10_edge 6.6-24.04_beta",
+                Some("6.6-24.04_beta"),
+            ),
             // `-dev` without a number is a variant with a shell and compilers
             (
                 "patch",

@@ -197,8 +197,10 @@ impl TagVersion {
                     }
                 }
             } else if let Some(rank) = prerelease_rank(piece, is_inner)
-                // a word before all numbers, as in `beta-1.2`, is the name of a channel
+                // a word before all numbers, as in `beta-1.2`, is the name of a channel, and so is
+                // one after `_`, as in `9.18-22.04_beta`
                 && !self.parts.is_empty()
+                && !(pending == "_" && tail.is_empty())
             {
                 self.parts.push(VersionPart::Prerelease(rank, Vec::new()));
                 is_prerelease = true;
@@ -504,6 +506,8 @@ mod tests {
             ("windows-1809-3.10.1", "windows-1809-#.#.#", "3.10.1", false),
             ("windows-3.10.1", "windows-#.#.#", "3.10.1", false),
             ("jdk-11_9", "jdk-#_#", "11", false),
+            ("9.18-22.04_edge", "#.#-#.#_edge", "9.18", false),
+            ("1.2_rc1", "#.#", "1.2", true),
             ("jdk-17.0.9_9", "jdk-#.#.#_#", "17..9", false),
         ] {
             let version = TagVersion::parse(tag).unwrap();
