@@ -185,6 +185,7 @@ impl TagVersion {
                 .unwrap_or(rest.len());
             let (piece, tail) = rest.split_at(end);
             let is_inner = rest.len() < word.len() && !tail.is_empty();
+            let is_channel = pending == "_" && tail.is_empty();
             if digits {
                 match self.parts.last_mut() {
                     Some(VersionPart::Prerelease(_, numbers)) if is_prerelease => {
@@ -200,7 +201,7 @@ impl TagVersion {
                 // a word before all numbers, as in `beta-1.2`, is the name of a channel, and so is
                 // one after `_`, as in `9.18-22.04_beta`
                 && !self.parts.is_empty()
-                && !(pending == "_" && tail.is_empty())
+                && !is_channel
             {
                 self.parts.push(VersionPart::Prerelease(rank, Vec::new()));
                 is_prerelease = true;
