@@ -146,7 +146,15 @@ pub(super) fn request_error(location: &str, error: object_store::Error) -> HttpE
         object_store::Error::NotFound { .. } => (ErrorKind::NotFound, "not found"),
         object_store::Error::PermissionDenied { .. }
         | object_store::Error::Unauthenticated { .. } => {
-            (ErrorKind::Denied, "the object store denies access")
+            let words = match code {
+                Some(_) => "the object store denies access",
+                // the answer of S3 to HEAD, which has no body
+                None => {
+                    "the object store denies access, or the object does not exist and the account \
+                     may not list the bucket"
+                }
+            };
+            (ErrorKind::Denied, words)
         }
         _ if text.contains(OTHER_REGION)
             || code == Some("AuthorizationHeaderMalformed")
@@ -260,6 +268,24 @@ mod tests {
             assert_eq!(error.to_string(), format!("s3://b/air: {expected}"));
             assert_ne!(error.kind, ErrorKind::Local);
         }
+    }
+
+    #[test]
+    fn a_refusal_without_a_reason_may_mean_that_the_object_does_not_exist() {
+        let words = |body: &str| {
+            let error = object_store::Error::PermissionDenied {
+                path: "b.tar.zst".into(),
+                source: format!("Server returned non-2xx status code: 403 Forbidden: {body}")
+                    .into(),
+            };
+            request_error("s3://b", error).to_string()
+        };
+        assert!(words("").ends_with("may not list the bucket (403)"));
+        let denied = words("<Error><Code>AccessDenied</Code></Error>");
+        assert_eq!(
+            denied,
+            "s3://b: the object store denies access (AccessDenied)"
+        );
     }
 
     #[test]
