@@ -468,9 +468,24 @@ fn the_docker_daemon_reads_without_an_account_by_a_token() {
         bearer("https://registry.test")
     );
     // others need no token, and a proxy that does not say so may end TLS
-    for headers in [&[][..], &[("User-Agent", "skopeo/1.9")], &[docker, front]] {
-        assert!(challenge(headers).starts_with("Basic "));
+    for headers in [
+        &[][..],
+        &[("User-Agent", "skopeo/1.9")],
+        &[docker, front],
+        &[docker, ("X-Forwarded-For", "172.20.0.9")],
+        &[docker, ("Via", "1.1 registry.test")],
+    ] {
+        assert!(challenge(headers).starts_with("Basic "), "{headers:?}");
     }
+    let old = format!(
+        "GET /v2/ HTTP/1.0\r\nHost: {address}\r\nUser-Agent: {}\r\n\r\n",
+        docker.1
+    );
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(old.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("www-authenticate: Basic "), "{answer}");
     let token = |headers: &[(&str, &str)]| {
         let target = "/v2/token?service=landfall&scope=repository%3Aa%3Apull";
         let answer = ask("GET", target, headers);

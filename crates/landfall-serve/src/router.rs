@@ -23,7 +23,7 @@ use http::header::{
 };
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, Method, Request, StatusCode, Uri};
+use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
 use jiff::Timestamp;
 use landfall_item::{MirrorFile, RequestedName};
 use landfall_model::report::EntryKind;
@@ -45,6 +45,9 @@ const MISSES: &str = "/misses.json";
 
 /// The token service for the docker daemon.
 const TOKEN_SERVICE: &str = "/v2/token";
+
+/// Headers that only proxies add to a request.
+const OF_PROXIES: [&str; 4] = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
 const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-version");
 
@@ -232,7 +235,8 @@ async fn authenticate(
 /// a daemon without an account sends no further request; a token is issued without an account, too.
 ///
 /// `None` for others, and if the URL of this server is not known: if a proxy ends TLS and does not
-/// say so, the daemon would send its password over plain http.
+/// say so, the daemon would send its password over plain http. Such a proxy may listen at the port
+/// of this server, or name this server in `Host`, as nginx does by default.
 fn token_challenge(state: &ServerState, users: &HtpasswdUsers, parts: &Parts) -> Option<String> {
     let is_docker = header_text(&parts.headers, USER_AGENT)?.starts_with("docker/");
     let is_version = parts.uri.path().trim_end_matches('/') == "/v2";
@@ -244,9 +248,16 @@ fn token_challenge(state: &ServerState, users: &HtpasswdUsers, parts: &Parts) ->
         let port = split_port(host).1.and_then(|port| port.parse::<u16>().ok());
         port.is_some_and(|port| state.ports.contains(&port))
     };
+    // the daemon speaks HTTP/1.1, and nginx HTTP/1.0 to servers by default
+    let is_proxied = || {
+        parts.version == Version::HTTP_10
+            || OF_PROXIES
+                .iter()
+                .any(|name| parts.headers.contains_key(*name))
+    };
     let scheme = if is_over_tls(parts) {
         "https"
-    } else if parts.headers.contains_key(FORWARDED_PROTO) || has_own_port() {
+    } else if parts.headers.contains_key(FORWARDED_PROTO) || has_own_port() && !is_proxied() {
         "http"
     } else {
         return None;
