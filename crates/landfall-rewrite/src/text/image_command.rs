@@ -179,14 +179,18 @@ pub(crate) fn engine_images(text: &str) -> Vec<&str> {
     found
 }
 
-/// Whether `word` is only a variable or a command substitution, which may be any flags.
+/// Whether `word` is only a variable, all parameters of a script or a command substitution, which
+/// may be any flags.
 fn is_variable(word: &str) -> bool {
+    if matches!(word, "$@" | "$*") {
+        return true;
+    }
     // a makefile escapes the dollar sign of a shell
     let word = word
         .strip_prefix('$')
         .filter(|rest| rest.starts_with('$'))
         .unwrap_or(word);
-    matches!(word, "$@" | "$*") || placeholder(word, word.len()) == Some(word.len())
+    placeholder(word, word.len()) == Some(word.len())
 }
 
 #[cfg(test)]

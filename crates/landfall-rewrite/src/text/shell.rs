@@ -3,7 +3,7 @@
 
 use super::OCI;
 use super::terraform::AddressedChart;
-use super::variables::placeholder;
+use super::variables::{MAX_PLACEHOLDER_BYTES, placeholder};
 use landfall_model::ChartVersion;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +20,8 @@ pub(crate) fn words(line: &str) -> Vec<&str> {
     split_words(line, None)
 }
 
-/// Like [`words`]. With a `program`, a quoted text or a command substitution is a part of its word,
-/// unless it calls the program itself.
+/// Like [`words`]. With a `program`, a quoted text or a placeholder is a part of its word, unless it
+/// calls the program itself.
 fn split_words<'t>(line: &'t str, program: Option<&str>) -> Vec<&'t str> {
     let mut words = Vec::new();
     let mut start = 0;
@@ -92,17 +92,12 @@ fn unquoted(word: &str) -> &str {
         .unwrap_or(word)
 }
 
-/// The maximum length of a command substitution. Without it, unclosed brackets would take quadratic
-/// time.
-const MAX_SUBSTITUTION_BYTES: usize = 256;
-
-/// The length of the quoted text, the command substitution or the placeholder of a template at the
-/// beginning of `text`.
+/// The length of the quoted text or the placeholder at the beginning of `text`: `$(…)`, `${…}`,
+/// `${{…}}` or `{{…}}`.
 fn group_len(text: &str) -> Option<usize> {
     match text.chars().next()? {
-        _ if ["$(", "${", "{{"].iter().any(|open| text.starts_with(open)) => {
-            placeholder(text, MAX_SUBSTITUTION_BYTES)
-        }
+        '$' => placeholder(text, MAX_PLACEHOLDER_BYTES),
+        '{' if text.starts_with("{{") => placeholder(text, MAX_PLACEHOLDER_BYTES),
         '"' => {
             let mut quotes = text[1..].match_indices('"').map(|(at, _)| at + 1);
             let close = quotes.find(|at| !text[..*at].ends_with('\\'))?;
@@ -126,7 +121,7 @@ fn is_of_address(so_far: &str, bracket: char) -> bool {
 
 /// The arguments of each command of `text` that calls `program`, except in comments. A line that
 /// ends with `\` continues. Flags that `has_value` accepts have the next word as value. A quoted
-/// text or a command substitution is a part of an argument, unless it calls the program itself.
+/// text or a placeholder is a part of an argument, unless it calls the program itself.
 pub(super) fn commands<'t>(
     text: &'t str,
     program: &str,
@@ -417,7 +412,7 @@ mod tests {
             let line = format!("helm install {}", "x ".repeat(count));
             assert_eq!(helm_charts(&line), []);
             assert_eq!(helm_charts(&"helm install x \\\n".repeat(count)), []);
-            for quotes in ["\\\" ", "$(", "\"helm 'helm "] {
+            for quotes in ["\\\" ", "$(", "${", "\"helm 'helm "] {
                 let line = format!("helm install x \"{}", quotes.repeat(count));
                 assert_eq!(helm_charts(&line), []);
             }

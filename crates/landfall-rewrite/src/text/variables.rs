@@ -112,7 +112,7 @@ const MAX_PLACEHOLDERS: usize = 256;
 const MAX_BYTES: usize = 4 << 10;
 
 /// The maximum length of a placeholder. Without it, unclosed brackets would take quadratic time.
-const MAX_PLACEHOLDER_BYTES: usize = 256;
+pub(super) const MAX_PLACEHOLDER_BYTES: usize = 256;
 
 const MAX_DEPTH: usize = 16;
 
