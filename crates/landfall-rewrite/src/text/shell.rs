@@ -44,7 +44,7 @@ fn split_words<'t>(line: &'t str, program: Option<&str>) -> Vec<&'t str> {
         if let Some(program) = program.filter(|_| may_open)
             && let Some(len) = group_len(&line[at..])
         {
-            if !line[at..at + len].contains(program) {
+            if !calls(&line[at..at + len], program) {
                 group_end = at + len;
                 continue;
             }
@@ -81,6 +81,13 @@ fn split_words<'t>(line: &'t str, program: Option<&str>) -> Vec<&'t str> {
         .into_iter()
         .map(|word| unquoted(word.trim_end_matches([',', '\\'])));
     bare.filter(|word| !word.is_empty()).collect()
+}
+
+/// Whether `text` has the name of `program` before a blank. Paths such as `$HOME/.docker` and single
+/// words such as `"docker"` do not call it.
+fn calls(text: &str, program: &str) -> bool {
+    let mut names = text.match_indices(program);
+    names.any(|(at, name)| text[at + name.len()..].starts_with(char::is_whitespace))
 }
 
 /// The text in the quotes around `word`, if there are any.
