@@ -56,7 +56,13 @@ pub(super) fn git_sources<'s>(
             };
             add_repository(collector, entries, "url", revision);
         }
-        [.., NodeStep::Key("git")] if is_carvel(collector) => {
+        // lists of vendir and kapp-controller
+        [
+            ..,
+            NodeStep::Key("contents" | "fetch"),
+            NodeStep::Item(_),
+            NodeStep::Key("git"),
+        ] => {
             let semver = entries_of(entries_of(entries, "refSelection"), "semver");
             // vendir also accepts the name of a branch as git shows it
             let revision = text_of(entries, "ref")
@@ -93,15 +99,6 @@ fn is_kustomization(file: &Path, entries: &[YamlEntry<'_>]) -> bool {
 /// Whether the document is a `GitRepository` of Flux.
 fn is_flux(collector: &ReferenceCollector<'_, '_>) -> bool {
     text_of(collector.document.entries(), "kind") == Some("GitRepository")
-}
-
-/// Whether the document is of vendir or kapp-controller.
-fn is_carvel(collector: &ReferenceCollector<'_, '_>) -> bool {
-    let version = text_of(collector.document.entries(), "apiVersion").unwrap_or_default();
-    let group = version.split('/').next().unwrap_or_default();
-    [".k14s.io", ".carvel.dev"]
-        .iter()
-        .any(|end| group.ends_with(end))
 }
 
 /// The first of `keys` that has a text, and the text.
@@ -470,7 +467,20 @@ mod tests {
     use crate::tests::{becomes, stays};
     use landfall_item::lockfile::Lock;
     use landfall_model::Digest;
+    use landfall_model::document::growth::assert_linear;
     use std::path::Path;
+
+    #[test]
+    fn many_mappings_that_are_called_git_take_linear_time() {
+        let lock = Lock::parse("l", "version: 1\n").unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        assert_linear(2_000, |count| {
+            let text: String = (0..count)
+                .map(|at| format!("a{at}: {{git: {{}}}}\n"))
+                .collect();
+            assert_eq!(audit(Path::new("x.yaml"), &text, &inventory), []);
+        });
+    }
 
     #[test]
     fn git_sources_of_vendir_are_found_with_their_version() {
