@@ -1,4 +1,5 @@
-//! Finds the files whose images a kustomization replaces: its resources, and those of its bases.
+//! Finds the files whose images a kustomization replaces: its resources, its bases, and their
+//! resources.
 
 use super::FileFinding;
 use crate::index::pin;
@@ -33,6 +34,8 @@ struct Kustomization {
     path: PathBuf,
     /// The canonical path of its folder.
     folder: PathBuf,
+    /// The path of the file in this folder.
+    file: PathBuf,
     /// The canonical paths of its files and bases.
     resources: Vec<PathBuf>,
     /// The names of the images that it replaces.
@@ -97,6 +100,7 @@ impl Kustomization {
         }
         Some(Kustomization {
             path: input.path.clone(),
+            file: folder.join(input.path.file_name()?),
             folder,
             resources,
             names,
@@ -124,7 +128,7 @@ fn by_file(all: &[Kustomization]) -> BTreeMap<PathBuf, Vec<usize>> {
         if overlay.names.is_empty() {
             continue;
         }
-        let mut seen = BTreeSet::new();
+        let mut seen = BTreeSet::from([&overlay.folder]);
         let mut open: Vec<&PathBuf> = overlay.resources.iter().collect();
         while let Some(path) = open.pop() {
             visits += 1;
@@ -134,11 +138,11 @@ fn by_file(all: &[Kustomization]) -> BTreeMap<PathBuf, Vec<usize>> {
             if !seen.insert(path) {
                 continue;
             }
-            if let Some(base) = by_folder.get(path) {
-                open.extend(&base.resources);
-                continue;
-            }
-            let readers = found.entry(path.clone()).or_default();
+            let base = by_folder.get(path);
+            open.extend(base.into_iter().flat_map(|base| &base.resources));
+            // a base may replace images as well, which this one replaces again
+            let file = base.map_or(path, |base| &base.file);
+            let readers = found.entry(file.clone()).or_default();
             if readers.len() < MAX_OF_FILE {
                 readers.push(at);
             }
@@ -156,13 +160,15 @@ mod tests {
     #[test]
     fn images_of_bases_that_a_kustomization_replaces_are_undecided() {
         let folder = tempfile::tempdir().unwrap();
-        let pods = "containers:\n- image: quay.io/a/b\n- image: quay.io/a/c:1\n- image: quay.io/a/d\n";
+        let pods =
+            "containers:\n- image: quay.io/a/b\n- image: quay.io/a/c:1\n- image: quay.io/a/d\n";
         for (name, text) in [
             ("base/pods.yaml", pods),
             ("base/kustomization.yaml", "resources: [pods.yaml]\n"),
             (
                 "middle/kustomization.yaml",
-                "resources: [../base, ../middle]\nimages: [{name: quay.io/a/d}]\n",
+                "resources: [../base, ../middle]\n\
+                 images: [{name: quay.io/a/b, newTag: '3'}, {name: quay.io/a/d}]\n",
             ),
             (
                 "overlay/kustomization.yml",
@@ -187,7 +193,10 @@ mod tests {
             found.sort_unstable();
             found
         };
-        assert_eq!(references(false), ["quay.io/a/b", "quay.io/a/c:1"]);
+        assert_eq!(
+            references(false),
+            ["quay.io/a/b", "quay.io/a/b:3", "quay.io/a/c:1"]
+        );
         assert_eq!(
             references(true),
             [
