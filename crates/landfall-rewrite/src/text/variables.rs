@@ -159,8 +159,12 @@ impl<'t> ShellVariables<'t> {
         };
         variables.is_makefile = text.lines().any(is_of_make);
         for line in text.lines() {
+            // a target may have a value of its own: `release: V := v2`
+            let target = line.split_once(": ");
+            let target = target.filter(|(target, _)| !target.starts_with(['\t', '#']));
+            let of_target = || make_assignment(target?.1);
             if variables.is_makefile
-                && let Some((name, operator, value)) = make_assignment(line)
+                && let Some((name, operator, value)) = make_assignment(line).or_else(of_target)
             {
                 let is_literal = operator != "+=" && !value.contains(['"', '\'', '`', '\\']);
                 variables.add(name, is_literal.then_some(value));
@@ -401,7 +405,10 @@ const MAKE_OPERATORS: [&str; 3] = ["?=", ":=", "::="];
 /// The name, the operator and the value of the assignment that `line` is in a makefile.
 fn make_assignment(line: &str) -> Option<(&str, &str, &str)> {
     let line = line.trim_start_matches(' ');
-    let line = line.strip_prefix("export ").unwrap_or(line);
+    let line = ["export ", "override "]
+        .iter()
+        .find_map(|word| line.strip_prefix(word))
+        .unwrap_or(line);
     let (name, rest) = line.split_at(name_len(line));
     let rest = rest.trim_start_matches([' ', '\t']);
     let mut operators = MAKE_OPERATORS.into_iter().chain(["+=", "="]);
@@ -593,6 +600,9 @@ mod tests {
             ("V := v1\nV += v2", None),
             ("W+=v2\nV = v1", None),
             ("V ?= v1\nV := v2", None),
+            ("V := v1\noverride V := v2", None),
+            ("V := v1\nrelease dev: V := v2", None),
+            ("V := v1\n# V: V=v2\na: b\n\techo a: V=v2", Some("v1")),
             ("A := 1\n\tV := v1", None),
             // a shell calls the command `V`
             ("V=v1", None),
