@@ -193,8 +193,8 @@ impl TextSyntax {
             return TextSyntax::Document;
         }
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-        let text = TEXTS.contains(&ending)
-            || TEXT_NAMES.iter().any(|start| name.starts_with(start));
+        let text =
+            TEXTS.contains(&ending) || TEXT_NAMES.iter().any(|start| name.starts_with(start));
         if text {
             TextSyntax::Text
         } else {

@@ -168,13 +168,15 @@ pub(crate) fn engine_images(text: &str) -> Vec<&str> {
     }
     for runner in RUNNERS.into_iter().filter(is_named) {
         let commands = commands(text, runner, has_value).into_iter();
-        found.extend(commands.filter_map(|command| match &command.positional[..] {
-            ["run" | "create" | "from", words @ ..]
-            | ["container" | "service", "run" | "create", words @ ..] => {
-                words.iter().find(|word| !is_variable(word)).copied()
-            }
-            _ => None,
-        }));
+        found.extend(
+            commands.filter_map(|command| match &command.positional[..] {
+                ["run" | "create" | "from", words @ ..]
+                | ["container" | "service", "run" | "create", words @ ..] => {
+                    words.iter().find(|word| !is_variable(word)).copied()
+                }
+                _ => None,
+            }),
+        );
     }
     found
 }

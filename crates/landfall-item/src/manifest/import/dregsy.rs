@@ -107,8 +107,8 @@ fn read_mapping(
 
 #[cfg(test)]
 mod tests {
-    use super::super::imported::manifest_of;
     use super::super::import_format_of;
+    use super::super::imported::manifest_of;
     use super::super::testing::import;
 
     #[test]
