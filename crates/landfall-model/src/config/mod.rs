@@ -581,6 +581,8 @@ upstreams:
             "registry: {address: \"r:5000\", credentials: {username: u, password: hush}}",
             "proxy:\n  credentials:\n    username: u\n    \"password\": 'hush, hush'",
             "upstreams: {h.test: {credentials: u:hush}}",
+            "registry: {address: \"r:5000\", credentials: {auth: hush}}",
+            "registry:\n  address: r:5000\n  credentials:\n    u:hush",
         ] {
             let site = format!("apiVersion: landfall/v1\nkind: Site\n{text}\n");
             let message = Site::parse(Path::new("s.yaml"), &site)

@@ -89,8 +89,8 @@ struct MaskedText {
 
 const MASK: &str = "***";
 
-/// Keys that people write with a password. Documents name only where it is.
-const PASSWORD_KEYS: [&str; 3] = ["password", "token", "credentials"];
+/// The ends of keys that people write with a password. Documents name only where it is.
+const PASSWORD_KEYS: [&str; 5] = ["password", "passwd", "token", "auth", "credentials"];
 
 /// The ranges of the user names and passwords in the URLs of `text`.
 fn userinfo_ranges(text: &str) -> Vec<Range<usize>> {
@@ -108,17 +108,52 @@ fn userinfo_ranges(text: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// The position in `line` of the first value of a key for a password. A mapping is none.
-fn password_position(line: &str) -> Option<usize> {
-    let values = PASSWORD_KEYS.iter().flat_map(|key| {
-        line.match_indices(*key).filter_map(move |(at, key)| {
-            let rest = line[at + key.len()..].trim_start_matches(['"', '\'']);
-            let value = rest.strip_prefix(':')?.trim_start();
-            let is_scalar = !value.is_empty() && !value.starts_with(['{', '#']);
-            is_scalar.then_some(line.len() - value.len())
-        })
-    });
-    values.min()
+/// The value of a key for a password.
+#[derive(Clone, Copy)]
+struct PasswordValue {
+    /// The column of the key. The lines of its value are indented further.
+    key: usize,
+    /// The position of the value in the line of the key.
+    start: usize,
+    /// Whether the value begins on a later line.
+    is_below: bool,
+}
+
+impl PasswordValue {
+    /// Finds the first value of a key for a password in `line`. A mapping in braces is none.
+    fn find(line: &str) -> Option<PasswordValue> {
+        let lower = line.to_ascii_lowercase();
+        let text = lower.as_str();
+        let values = PASSWORD_KEYS.iter().flat_map(|key| {
+            text.match_indices(*key).filter_map(move |(at, key)| {
+                let rest = text[at + key.len()..].trim_start_matches(['"', '\'']);
+                let value = rest.strip_prefix(':')?.trim_start();
+                let is_of_key = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+                let before = text[..at].rfind(|c: char| !is_of_key(c));
+                // the name of an image or host, as in `team/auth:1.2`
+                let is_name =
+                    before.is_some_and(|before| text[before..].starts_with(['/', '.', '@']));
+                let found = PasswordValue {
+                    key: before.map_or(0, |before| before + 1),
+                    start: text.len() - value.len(),
+                    is_below: value.is_empty() || value.starts_with('#'),
+                };
+                (!is_name && !value.starts_with('{')).then_some(found)
+            })
+        });
+        values.min_by_key(|value| value.start)
+    }
+
+    /// Whether the value also has the next line, which is `text` after its indentation. A mapping
+    /// has keys of its own.
+    fn has_line(self, indentation: usize, text: &str) -> bool {
+        if !self.is_below {
+            return indentation > self.key;
+        }
+        let is_item = indentation == self.key && text.starts_with("- ");
+        let has_key = text.starts_with(['{', '#']) || text.contains(": ") || text.ends_with(':');
+        (indentation > self.key || is_item) && !has_key
+    }
 }
 
 impl MaskedText {
@@ -127,14 +162,25 @@ impl MaskedText {
         MaskedText::without(text, userinfo_ranges(text))
     }
 
-    /// Like `new`, also masks the rest of each line after a key for a password.
+    /// Like `new`, also masks the rest of each line after a key for a password, and the further
+    /// lines of its value.
     fn of_document(text: &str) -> MaskedText {
         let mut cuts = userinfo_ranges(text);
+        let mut open: Option<PasswordValue> = None;
         let mut start = 0;
         for line in text.split_inclusive('\n') {
             let content = line.trim_end();
-            if let Some(at) = password_position(content) {
-                cuts.push(start + at..start + content.len());
+            let value = content.trim_start();
+            let indentation = content.len() - value.len();
+            let end = start + content.len();
+            if open.is_some_and(|open| open.has_line(indentation, value)) {
+                cuts.push(start + indentation..end);
+            } else if !value.is_empty() {
+                let found = PasswordValue::find(content);
+                let cut = found.map(|found| start + found.start..end);
+                cuts.extend(cut.filter(|cut| !cut.is_empty()));
+                // a comment has no further lines
+                open = found.filter(|_| !value.starts_with('#'));
             }
             start += line.len();
         }
@@ -225,7 +271,13 @@ m.yaml:2:5: error: it is wrong
                 drop(MaskedText::new(&format!("{}{end}", "://".repeat(count))));
             });
         }
-        for part in ["password", "password:", "credentials: {", "token:\"' "] {
+        for part in [
+            "password",
+            "password:",
+            "credentials: {",
+            "token:\"' ",
+            "token:\n ",
+        ] {
             assert_linear(20_000, |count| {
                 drop(MaskedText::of_document(&part.repeat(count)));
             });
@@ -263,7 +315,20 @@ m.yaml:2:5: error: it is wrong
                 "credentials: {word: u, password: hush}\n",
                 "credentials: {word: u, password: ***",
             ),
+            ("{Password: hush, word: 1}\n", "{Password: ***"),
+            ("{identitytoken: hush, word: 1}\n", "{identitytoken: ***"),
+            ("auth: \"word\"\n", "auth: ***"),
+            ("credentials:\n  u:word\n", "  ***"),
+            ("credentials:\n- word:hush\n", "***"),
+            ("token: # old\n\n  word\n", "  ***"),
+            ("a:\n- token: |-\n    hu: sh\n    word\n", "    ***"),
+            ("credentials: \"u:hush\n  word\"\n", "  ***"),
             ("word: {passwordEnv: NAME}\n", "word: {passwordEnv: NAME}"),
+            ("word: {credentials:\n  x}\n", "word: {credentials:"),
+            ("credentials:\n  word: NAME\n", "  word: NAME"),
+            ("- token: hush\n  word: 1\n", "  word: 1"),
+            ("# token: hush\n    word: 1\n", "    word: 1"),
+            ("word: team/auth:1.2\n", "word: team/auth:1.2"),
         ] {
             let shown = super::tests::shown(text, "word");
             assert!(shown.contains(&format!("| {line}\n")), "{shown}");
