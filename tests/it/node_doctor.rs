@@ -624,9 +624,11 @@ fn the_documented_command_leaves_out_accounts_and_private_keys() {
     let place = Place::new();
     place.write(
         "file",
-        "server = \"https://r.test\"\nAuthorization = [\"Basic c2VjcmV0\"]\n[configs.r.auth]\n\
+        "server = \"https://r.test\"\nAuthorization = [\"Basic c2VjcmV0\"]\n\
+         authorization = \"Basic c2VjcmV0\"\n[configs.r.auth]\n\
          username = \"u\"\npassword = \"secret\"\n  auth = \"c2VjcmV0\"\nidentitytoken = \"secret\"\n\
-         r = {auth = {username = \"u\", password = \"secret\"}}\n-----BEGIN EC PRIVATE KEY-----\n\
+         r = {auth = {username = \"u\", password = \"secret\"}}\nq = {auth = {auth = 'c2VjcmV0'}}\n\
+         -----BEGIN EC PRIVATE KEY-----\n\
          secret\n-----END EC PRIVATE KEY-----\nlast\n",
     );
     let mut shell = place.clean("dash");
