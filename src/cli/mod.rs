@@ -158,8 +158,12 @@ fn ignore_empty_tmpdir() {
 fn unexpanded_home(given: impl Iterator<Item = OsString>) -> Option<String> {
     let mut texts = given.filter_map(|one| one.into_string().ok());
     texts.find_map(|text| {
-        let value = match text.strip_prefix("--") {
-            Some(flag) => flag.split_once('=')?.1,
+        let value = match text.strip_prefix('-') {
+            Some(flag) => match flag.strip_prefix('-') {
+                Some(flag) => flag.split_once('=')?.1,
+                // `-o~/store` and `-o=~/store`
+                None => flag.get(1..)?.trim_start_matches('='),
+            },
             None => text.as_str(),
         };
         let is_home = value == "~" || value.starts_with("~/");
@@ -317,6 +321,10 @@ mod tests {
     fn a_tilde_that_no_shell_expanded_is_found() {
         for (argument, expected) in [
             ("--store=~/store", Some("~/store")),
+            ("-o~/new", Some("~/new")),
+            ("-o=~/new", Some("~/new")),
+            ("-", None),
+            ("-v", None),
             ("~/b.tar.zst", Some("~/b.tar.zst")),
             ("~", Some("~")),
             ("--store=/home/a", None),
