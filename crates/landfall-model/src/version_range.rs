@@ -70,6 +70,19 @@ impl TagVersionRange {
         self.alternatives.iter().flatten().any(Bound::names_build)
     }
 
+    /// Whether a lower limit of the range is a single number after the next one of `major`, such as
+    /// a date.
+    pub(crate) fn begins_beyond(&self, major: &VersionNumber) -> bool {
+        self.alternatives.iter().flatten().any(|bound| {
+            let core = bound.version.as_ref().map(TagVersion::core);
+            let is_beyond = matches!(
+                core.as_deref(),
+                Some([number]) if !number.is_at_most_next_of(major)
+            );
+            is_beyond && !matches!(bound.operator, Operator::AtMost | Operator::Below)
+        })
+    }
+
     /// Whether `version` is in the range.
     pub fn has(&self, version: &TagVersion) -> bool {
         self.alternatives

@@ -67,8 +67,9 @@ impl VersionSelection {
     /// with a build number such as `3.5.4-0` if a limit of the range has one. A
     /// version of one or two numbers with which another one begins, such as `1.28` beside `1.28.3`,
     /// is a tag that moves, and is left out. So is a single number after the next major version, such
-    /// as `20240606` beside `3.20.0`: a date, the number of a build or the hash of a commit. Of
-    /// `1.28.3` and `v1.28.3`, the form of the newest version counts.
+    /// as `20240606` beside `3.20.0`: a date, the number of a build or the hash of a commit. It is
+    /// selected if the range begins with such a number. Of `1.28.3` and `v1.28.3`, the form of the
+    /// newest version counts.
     pub fn newest(&self, found: impl IntoIterator<Item = String>) -> Vec<String> {
         let found = found.into_iter().filter(|version| !self.excepts(version));
         match &self.policy {
@@ -104,7 +105,7 @@ fn newest_in(range: &TagVersionRange, found: impl Iterator<Item = String>) -> Ve
         .filter_map(|core| core.first().copied().cloned())
         .max();
     versions.retain(|version| match (&version.core()[..], &newest_major) {
-        ([number], Some(major)) => number.is_at_most_next_of(major),
+        ([number], Some(major)) => number.is_at_most_next_of(major) || range.begins_beyond(major),
         _ => true,
     });
     let mut versions: Vec<TagVersion> = versions
@@ -204,6 +205,13 @@ mod tests {
                 "3.20.0 3.18.6",
             ),
             (">=4", &[], "3.20.0 20240606 4", "4"),
+            (">=3 <99999999", &[], "3.20.0 20240606 4", "4 3.20.0"),
+            (
+                ">=20240101 <20250101",
+                &[],
+                "3.20.0 20231219 20240606 20250108",
+                "20240606",
+            ),
             (
                 r"^v(\d+)\.(\d+)-alpine$",
                 &[],
