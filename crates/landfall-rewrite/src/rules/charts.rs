@@ -130,6 +130,8 @@ impl ChartKeys {
             None => is_address,
             // the dependencies of a Chart.yaml must match its Chart.lock
             Some(_) if around.above == Some("dependencies") => false,
+            // in a component of KubeVela, it is a folder of this repository
+            Some(_) if text_of(entries, "repoType") == Some("git") => false,
             Some((_, repository)) => is_below || repository.value.trim().starts_with(OCI),
         };
         is_chart.then_some(NamedChart {

@@ -33,7 +33,8 @@ const ARGO_REVISIONS: [&str; 2] = ["targetRevision", "revision"];
 /// The keys of `spec.ref` of Flux's `GitRepository`. The first one that is present counts.
 const FLUX_REVISIONS: [&str; 5] = ["commit", "name", "semver", "tag", "branch"];
 
-/// Git repositories that documents of Argo CD, Flux, Kustomize, vendir and kapp-controller use.
+/// Git repositories that documents of Argo CD, Flux, Kustomize, vendir, kapp-controller and KubeVela
+/// use.
 pub(super) fn git_sources<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     _inventory: &Inventory<'_>,
@@ -79,6 +80,12 @@ pub(super) fn git_sources<'s>(
     if text_of(entries, "repoURL").is_some() && !is_of_charts {
         let revision = first_text(entries, &ARGO_REVISIONS);
         add_repository(collector, entries, "repoURL", revision);
+    }
+    // a component of KubeVela with a chart in git
+    if text_of(entries, "repoType") == Some("git") {
+        let branch = text_of(entries_of(entries, "git"), "branch");
+        let revision = branch.map(|branch| ("branch", branch));
+        add_repository(collector, entries, "url", revision);
     }
     Vec::new()
 }
@@ -503,6 +510,21 @@ mod tests {
                 .collect();
             assert_eq!(found, [("https://h.test/a.git", expected)], "{text}");
         }
+    }
+
+    #[test]
+    fn a_chart_of_kubevela_in_git_is_a_folder_of_the_repository() {
+        let lock = Lock::parse("l", "version: 1\n").unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        let text = "properties: {repoType: git, url: 'https://h.test/a', chart: ./c, \
+                    version: 1.10.0, git: {branch: v1}}\n";
+        let found = audit(Path::new("app.yaml"), text, &inventory);
+        let [found] = &found[..] else {
+            panic!("not one reference: {found:?}");
+        };
+        let repository = found.repository.as_ref().unwrap();
+        let found = (&*repository.url, repository.revision.as_deref());
+        assert_eq!(found, ("https://h.test/a", Some("v1")));
     }
 
     #[test]
