@@ -266,6 +266,7 @@ mod tests {
             ("x=`docker run a:1`; docker run b", "a:1 b"),
             ("docker run -v ${{ github.workspace }}:/x a:1", "a:1"),
             ("docker run -e \"A=b c\" -l 'd e'=f a:1", "a:1"),
+            ("docker run -e '[x]' -l \"\" --name '>y' a:1", "a:1"),
             ("docker run -v \"$HOME/.docker\":/root/.docker a:1", "a:1"),
             ("docker run $FLAGS ${MORE[@]} \"$@\" a:1", "a:1"),
             ("docker run --rm -v $(pwd):/x -w /x a:1 make", "a:1"),

@@ -79,7 +79,7 @@ fn split_words<'t>(line: &'t str, program: Option<&str>) -> Vec<&'t str> {
     words.extend(line.get(start..));
     let bare = words
         .into_iter()
-        .map(|word| unquoted(word.trim_end_matches([',', '\\'])));
+        .map(|word| word.trim_end_matches([',', '\\']));
     bare.filter(|word| !word.is_empty()).collect()
 }
 
@@ -150,8 +150,8 @@ pub(super) fn commands<'t>(
             if is_separator(word) || word == ")" {
                 end(&mut command);
             } else if let Some(words) = &mut command {
-                words.push(argument);
-            } else if is_call(argument, program) {
+                words.push(unquoted(argument));
+            } else if is_call(unquoted(argument), program) {
                 command = Some(Vec::new());
             }
             if argument.len() < word.len() {
