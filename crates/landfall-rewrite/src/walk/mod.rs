@@ -91,7 +91,7 @@ impl ReferenceScanner<'_> {
     }
 
     /// Scans the value of a scalar, which is nested in `depth` texts: as a document if it is a
-    /// block scalar (`block`) or looks like a document, else word by word. `role` is that of the
+    /// text of lines (`block`) or looks like a document, else word by word. `role` is that of the
     /// whole value.
     pub(crate) fn scan_value(
         &self,
@@ -514,8 +514,22 @@ pub(super) enum NodeStep<'n> {
 mod tests {
     use super::*;
     use crate::audit::audit;
+    use crate::tests::becomes;
     use landfall_item::lockfile::Lock;
     use std::path::Path;
+
+    #[test]
+    fn a_string_of_one_line_is_a_document_if_it_ends_with_a_line_feed() {
+        for text in [
+            "a: \"containers: [{image: IMAGE}]\\n\"\n",
+            "{\"a\": \"- image: IMAGE\\n\"}\n",
+        ] {
+            becomes(
+                &text.replace("IMAGE", "nginx"),
+                &text.replace("IMAGE", "r:5/p/library/nginx"),
+            );
+        }
+    }
 
     #[test]
     fn the_position_is_that_of_the_value_even_if_the_key_contains_its_text() {

@@ -392,11 +392,9 @@ impl<'s> DocumentWalker<'_, 's> {
         // `{{ call }}` is a template, not JSON
         let flow =
             text.starts_with(['{', '[']) && !text.starts_with("{{") && text.ends_with(['}', ']']);
-        let is_text = matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded)
-            || scalar.value.ends_with('\n');
         // a document of one line, such as the values of a chart
         let entry = text.trim_start_matches("- ").split_once(": ");
-        let is_document = is_text && entry.is_some_and(|(key, _)| !key.contains(' '));
+        let is_document = has_lines(scalar) && entry.is_some_and(|(key, _)| !key.contains(' '));
         if text.contains('\n') || flow || is_document {
             return self.text(scalar, around, occurrences);
         }
@@ -518,12 +516,11 @@ impl<'s> DocumentWalker<'_, 's> {
         {
             return Vec::new();
         }
-        let block = matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded);
         let decoded = (self.scanner.rules.decode)(self.scanner, value, encoded, self.depth);
         let is_decoded = decoded.is_some();
         let inner = decoded.or(inner).unwrap_or_else(|| {
             self.scanner
-                .scan_value(value, block, around.role, self.depth + 1)
+                .scan_value(value, has_lines(scalar), around.role, self.depth + 1)
         });
         // a Secret within the value of a ConfigMap must be masked, too
         if !inner.secrets.is_empty() && !around.secret {
@@ -582,6 +579,13 @@ impl<'s> DocumentWalker<'_, 's> {
             self.collector.collected.found.push(occurrence);
         }
     }
+}
+
+/// Whether the value of `scalar` is a text of lines, even if it has only one: a block, or a string
+/// that ends with a line feed.
+fn has_lines(scalar: &YamlScalar<'_>) -> bool {
+    matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded)
+        || scalar.value.ends_with('\n')
 }
 
 /// Adds the anchors of the aliases in `node` that are not the value of a key of an image.
