@@ -96,7 +96,7 @@ impl Uploader {
     }
 
     /// Puts the blobs and manifests of an entry. Returns the digest that the tag points to, and
-    /// whether the registry lacked some of the blobs.
+    /// whether the registry did more than report all blobs as present.
     pub(super) async fn deliver_parts(
         self: &Arc<Self>,
         entry: &LockEntry,
@@ -504,7 +504,7 @@ fn children_except(present: &BTreeSet<Digest>, index: &[u8]) -> Vec<Digest> {
 impl Uploader {
     /// Delivers the blobs of an entry to `repository`, except those that only its referrers need.
     /// Returns those that could not be read and that only attestations in its index need, and
-    /// whether any blob was delivered in this run.
+    /// whether any blob was sent in this run or is a part of an item whose tag is right.
     pub(super) async fn deliver_blobs(
         self: &Arc<Self>,
         entry: &LockEntry,
@@ -618,10 +618,12 @@ impl Uploader {
         // Locked before the slot is acquired: a delivery that waits for another delivery's upload
         // must not hold a slot meanwhile.
         let mut turn = known.lock().await;
-        let is_delivered =
-            |locations: &[BlobLocation]| locations.iter().any(|one| one.repository == *repository);
-        if is_delivered(&turn) {
-            return Ok(true);
+        let delivered = |locations: &[BlobLocation]| {
+            let here = locations.iter().find(|one| one.repository == *repository);
+            here.map(|one| !one.is_reported)
+        };
+        if let Some(is_sent) = delivered(&turn) {
+            return Ok(is_sent);
         }
         let mut from = mount_source(&turn, repository);
         let is_copy = from.is_some();
@@ -630,14 +632,17 @@ impl Uploader {
             // a mount is one short request, so other deliveries need not wait for it
             drop(turn);
             if self.mounted(item, part, repository, &other).await? {
-                known.lock().await.push(BlobLocation::sure(repository));
-                return Ok(true);
+                let mut locations = known.lock().await;
+                let mut reported = locations.iter().filter(|one| one.is_reported);
+                let is_reported = reported.any(|one| one.repository == other);
+                locations.push(BlobLocation::sure(repository, is_reported));
+                return Ok(!is_reported);
             }
             turn = known.lock().await;
             // meanwhile, a delivery of another tag may have uploaded it, or a delivery to another
             // repository of the project
-            if is_delivered(&turn) {
-                return Ok(true);
+            if let Some(is_sent) = delivered(&turn) {
+                return Ok(is_sent);
             }
             from = mount_source(&turn, repository).filter(is_useful);
         }
@@ -666,8 +671,9 @@ impl Uploader {
             .await
             .inspect_err(|error| self.note_quota_error(error, repository, item))?;
         drop(slot);
-        turn.push(BlobLocation::sure(repository));
-        Ok(outcome != TransferOutcome::AlreadyPresent)
+        let is_reported = outcome == TransferOutcome::AlreadyPresent;
+        turn.push(BlobLocation::sure(repository, is_reported));
+        Ok(!is_reported)
     }
 
     /// Mounts the blob from `other`, and returns whether the registry did so. After a refusal,

@@ -28,14 +28,18 @@ pub(super) struct BlobLocation {
     /// Whether the blob was uploaded, mounted or looked up in this run. Otherwise the repository is
     /// assumed to have it, because the tag of an item with this blob is right.
     is_sure: bool,
+    /// Whether only a report of the registry says so, which may be outdated.
+    pub(super) is_reported: bool,
 }
 
 impl BlobLocation {
-    /// A repository where the blob was uploaded, mounted or looked up.
-    pub(super) fn sure(repository: &Arc<str>) -> BlobLocation {
+    /// A repository where the blob was uploaded, mounted or looked up. `is_reported` is set if it
+    /// was only looked up.
+    pub(super) fn sure(repository: &Arc<str>, is_reported: bool) -> BlobLocation {
         BlobLocation {
             repository: repository.clone(),
             is_sure: true,
+            is_reported,
         }
     }
 }
@@ -161,7 +165,7 @@ impl Uploader {
         for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
             let location = BlobLocation {
                 is_sure: self.rechecked,
-                ..BlobLocation::sure(&repository)
+                ..BlobLocation::sure(&repository, false)
             };
             self.blob_locations(&part.descriptor.digest)
                 .lock()
@@ -175,7 +179,7 @@ impl Uploader {
         self.blob_locations(digest)
             .lock()
             .await
-            .push(BlobLocation::sure(repository));
+            .push(BlobLocation::sure(repository, true));
     }
 
     /// For each blob, a repository that surely has it, for the receipt. Forgets all locations.
