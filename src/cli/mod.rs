@@ -74,8 +74,8 @@ enum Verb {
 }
 
 impl Verb {
-    /// Whether the verb reads the site. The others show or write what a user needs to correct a site
-    /// that is named by the environment.
+    /// Whether the verb reads the site. The others show or write what a user needs to correct a
+    /// site that is named by the environment.
     fn reads_site(&self) -> bool {
         !matches!(
             self,

@@ -10,8 +10,8 @@
 //! - [`sign`] makes and verifies SSH and OpenPGP signatures, and verifies minisign signatures.
 //! - Small tools that all crates use: [`HashedStream`] and [`digest_of`] hash streams,
 //!   [`Wildcards`] match patterns, [`locked`] and [`unpoisoned`] take locks, [`extend_distinct`]
-//!   keeps a list free of repeats, [`split_port`], [`is_dns_name`] and [`is_path_below`] test names,
-//!   and [`redact_urls`] masks secrets in texts.
+//!   keeps a list free of repeats, [`split_port`], [`is_dns_name`] and [`is_path_below`] test
+//!   names, and [`redact_urls`] masks secrets in texts.
 //!
 //! The crate imports no other crate of landfall. Begin with `digest.rs`, `limits.rs` and
 //! `document/yaml.rs`.

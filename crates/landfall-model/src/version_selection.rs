@@ -66,10 +66,10 @@ impl VersionSelection {
     /// A range selects plain versions only: numbers with dots, with or without a leading `v`, and
     /// with a build number such as `3.5.4-0` if a limit of the range has one. A
     /// version of one or two numbers with which another one begins, such as `1.28` beside `1.28.3`,
-    /// is a tag that moves, and is left out. So is a single number after the next major version, such
-    /// as `20240606` beside `3.20.0`: a date, the number of a build or the hash of a commit. It is
-    /// selected if the range begins with such a number. Of `1.28.3` and `v1.28.3`, the form of the
-    /// newest version counts.
+    /// is a tag that moves, and is left out. So is a single number after the next major version,
+    /// such as `20240606` beside `3.20.0`: a date, the number of a build or the hash of a commit. It
+    /// is selected if the range begins with such a number. Of `1.28.3` and `v1.28.3`, the form of
+    /// the newest version counts.
     pub fn newest(&self, found: impl IntoIterator<Item = String>) -> Vec<String> {
         let found = found.into_iter().filter(|version| !self.excepts(version));
         match &self.policy {

@@ -29,8 +29,8 @@ pub fn is_web_url(text: &str) -> bool {
 
 /// The form of an http or https URL in which equal URLs are equal texts, although they may be
 /// written with another case of scheme and host, with a default port, with dot segments, or with
-/// another percent-encoding (RFC 3986, 6.2.2). A URL without a path gets no slash at its end. `None`
-/// if `text` is no such URL.
+/// another percent-encoding (RFC 3986, 6.2.2). A URL without a path gets no slash at its end.
+/// `None` if `text` is no such URL.
 pub fn normal_web_url(text: &str) -> Option<String> {
     let has_path = after_web_scheme(text)?.contains('/');
     let url = Url::parse(text).ok()?;

@@ -1,5 +1,5 @@
-//! Building responses and errors in the format of the distribution API, their bodies, and the memory
-//! of the bodies: reusable buffers, and a limit on all answers in progress.
+//! Building responses and errors in the format of the distribution API, their bodies, and the
+//! memory of the bodies: reusable buffers, and a limit on all answers in progress.
 
 use crate::connections::RequestPermit;
 use crate::router::overloaded;

@@ -164,8 +164,8 @@ pub fn markdown_code(plain: &str) -> String {
 }
 
 /// Formats `plain` as a fenced code block, with a fence longer than any run of backquotes in
-/// the text. If the block would be too long for a pull request, the text loses its last lines, and a
-/// note states how many were omitted.
+/// the text. If the block would be too long for a pull request, the text loses its last lines, and
+/// a note states how many were omitted.
 pub fn markdown_block(plain: &str) -> String {
     let plain = plain.trim_end_matches('\n');
     let (shown, omitted) = first_lines(plain, MAX_BYTES - TABLE_OVERHEAD);

@@ -79,8 +79,8 @@ impl OpenPgpKeys {
         self.0.iter().any(|key| fingerprint(key) == wanted)
     }
 
-    /// Returns the fingerprints of the keys that gpg accepts, but apt of Debian 13 and rpm of RHEL 9
-    /// do not, each with the reason.
+    /// Returns the fingerprints of the keys that gpg accepts, but apt of Debian 13 and rpm of RHEL
+    /// 9 do not, each with the reason.
     pub fn outdated(&self) -> Vec<(String, &'static str)> {
         let outdated = |key: &SignedPublicKey| Some((fingerprint(key), outdated_reason(key)?));
         self.0.iter().filter_map(outdated).collect()

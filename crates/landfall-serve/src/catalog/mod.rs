@@ -260,8 +260,8 @@ impl BundleCatalog {
         }
     }
 
-    /// The number of items of each kind. Like on the page, an item of several bundles is one, as the
-    /// last of them has it.
+    /// The number of items of each kind. Like on the page, an item of several bundles is one, as
+    /// the last of them has it.
     pub(crate) fn counts(&self) -> Vec<EntryCount> {
         item_kinds()
             .map(|kind| {
