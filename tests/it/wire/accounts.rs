@@ -227,13 +227,22 @@ fn public_content_that_an_account_may_not_read_is_read_without_it() {
         return;
     }
     let place = Place::new();
-    let names = ["own/app", "public/app", "secret/app"].map(str::to_owned);
+    let names = ["own/app", "public/app", "secret/app", "hidden/app"].map(str::to_owned);
     let registry = registry_with(&place, &names);
-    let front = behind_realm(&registry, |request| {
+    let presented: Arc<Mutex<usize>> = Arc::default();
+    let count = presented.clone();
+    let front = behind_realm(&registry, move |request| {
         let is_of = |part: &str| request.target.contains(part);
+        if is_of("hidden") && request.header("authorization").is_some() {
+            *count.lock().unwrap() += 1;
+        }
         match request.header("authorization") {
             Some(_) if is_of("own") => good_token(),
             None if is_of("public") => good_token(),
+            // a token without any right
+            None if is_of("hidden") => {
+                ProxyAction::Answer(200, Vec::new(), r#"{"token":"poor"}"#.into())
+            }
             Some(_) => ProxyAction::status(403),
             None => ProxyAction::status(401),
         }
@@ -244,7 +253,8 @@ fn public_content_that_an_account_may_not_read_is_read_without_it() {
     let report = lock(&place, 3, host);
     for item in report["items"].as_array().unwrap() {
         let why = item["reason"].as_str().unwrap_or_default();
-        match item["name"].as_str().unwrap().contains("/secret/") {
+        let name = item["name"].as_str().unwrap();
+        match name.contains("/secret/") || name.contains("/hidden/") {
             true => assert!(
                 why.contains("account 'u'") && why.contains("may not do this"),
                 "{why}"
@@ -252,6 +262,8 @@ fn public_content_that_an_account_may_not_read_is_read_without_it() {
             false => assert_eq!(item["status"], "done", "{why}"),
         }
     }
+    // repeated denials could lock the account
+    assert_eq!(*presented.lock().unwrap(), 1);
     // the test of an account is about the account
     for (target, words) in [("/public", "may not read public"), ("", "may not sign in")] {
         let target = format!("{host}{target}");

@@ -305,6 +305,9 @@ impl Auth {
         {
             return self.deny_account(account, &signer.state, said);
         }
+        if let Some(error) = signer.state.deny_left_out(scope) {
+            return error;
+        }
         let error = self.denied(scope, StatusCode::UNAUTHORIZED).await;
         let error = error.hint(said);
         // a push may cancel many uploads: after the first denial, no more `DELETE` requests of this

@@ -212,6 +212,8 @@ struct AccountHistory {
     refused: Option<HttpError>,
     /// The scopes for which the account gets no token, and why.
     scopes: HashMap<TokenScope, HttpError>,
+    /// The scopes that are read without the account, and why.
+    without_account: HashMap<TokenScope, HttpError>,
 }
 
 /// The right to send the only request in flight; released when dropped.
@@ -266,6 +268,25 @@ impl AccountState {
     /// Records why the account is denied for this scope only.
     pub(super) fn deny_scope(&self, scope: &TokenScope, error: HttpError) {
         locked(&self.state).scopes.insert(scope.clone(), error);
+    }
+
+    /// Records that this scope is read without the account, and why.
+    pub(super) fn leave_out(&self, scope: &TokenScope, error: HttpError) {
+        let mut state = locked(&self.state);
+        state.without_account.insert(scope.clone(), error);
+    }
+
+    /// Whether this scope is read without the account.
+    pub(super) fn is_left_out(&self, scope: &TokenScope) -> bool {
+        locked(&self.state).without_account.contains_key(scope)
+    }
+
+    /// Denies a scope that cannot be read without the account either. Returns why the account is
+    /// denied; `None` for a scope that was not read without it.
+    pub(super) fn deny_left_out(&self, scope: &TokenScope) -> Option<HttpError> {
+        let error = locked(&self.state).without_account.remove(scope)?;
+        self.deny_scope(scope, error.clone());
+        Some(error)
     }
 
     /// Returns the earlier denial of the account for this scope, if there is one.

@@ -57,7 +57,7 @@ impl Auth {
             .account
             .as_ref()
             // any registry can name any realm, so the secret is sent only to a safe realm
-            .filter(|_| self.may_have_secret(realm))
+            .filter(|_| self.may_have_secret(realm) && !signer.state.is_left_out(scope))
         {
             Some(account) => {
                 self.token_for(account, &signer.state, scope, realm, service)
@@ -134,6 +134,7 @@ impl Auth {
                 self.host
             );
             self.transport.note_once(&note);
+            state.leave_out(scope, error);
             return Ok(token);
         }
         state.deny_scope(scope, error.clone());
