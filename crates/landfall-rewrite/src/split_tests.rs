@@ -338,15 +338,19 @@ fn names_and_prefixes_in_different_mappings_take_linear_time() {
 fn keys_that_are_repeated_in_a_mapping_take_linear_time() {
     let lock = Lock::parse("l", "version: 1\n").unwrap();
     let inventory = Inventory::new(&lock, None, None, "2026-01-01");
-    for one in [
-        "registry: quay.io\n",
-        "repository: a/b\ntag: v1\n",
-        "image: a/b:1\n",
-        "container: a/b:1\n",
-        "services: []\n",
+    let plan = "kind: Plan\napiVersion: upgrade.cattle.io/v1\nspec:\n";
+    for (head, one) in [
+        ("", "registry: quay.io\n"),
+        ("", "repository: a/b\ntag: v1\n"),
+        ("", "image: a/b:1\n"),
+        ("", "container: a/b:1\n"),
+        ("", "services: []\n"),
+        ("", "spec: {}\n"),
+        ("", "dns: {}\n"),
+        (plan, "  upgrade: {image: a/b}\n"),
     ] {
         assert_linear(1_000, |count| {
-            let text = one.repeat(count);
+            let text = head.to_owned() + &one.repeat(count);
             becomes(&text, &text);
             drop(audit(Path::new("x.yaml"), &text, &inventory));
         });

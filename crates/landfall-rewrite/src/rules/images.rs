@@ -9,7 +9,7 @@ use crate::walk::{
     ImageCandidate, ImageClaim, MappingContext, NodeContext, NodeStep, ReferenceCollector, is_list,
     text_start,
 };
-use crate::yaml::{YamlNode, YamlScalar, entries_of, position_of, text_entry, text_of, value_of};
+use crate::yaml::{YamlNode, YamlScalar, position_of, text_entry, text_of, value_of};
 use landfall_model::{Digest, ImageRef, has_host};
 use std::collections::BTreeMap;
 
@@ -256,9 +256,8 @@ pub(super) fn package_without_host<'s>(
     let Some((at, package)) = text_entry(members.entries, "package") else {
         return Vec::new();
     };
-    let version = text_of(collector.document.entries(), "apiVersion");
     let written = package.value.trim();
-    if has_host(written) || !version.is_some_and(|version| version.starts_with(PACKAGES)) {
+    if has_host(written) || !collector.head().api_version.starts_with(PACKAGES) {
         return Vec::new();
     }
     let why = "Crossplane adds its default registry to a package without a host; write the host";
@@ -281,10 +280,9 @@ fn plan_image<'s>(
     if !(is_in_spec && matches!(around.key, Some("upgrade" | "prepare"))) {
         return None;
     }
-    let root = collector.document.entries();
-    let is_plan = text_of(root, "kind") == Some("Plan")
-        && text_of(root, "apiVersion").is_some_and(|version| version.starts_with(PLANS));
-    let version = text_of(entries_of(root, "spec"), "version").filter(|_| is_plan)?;
+    let head = collector.head();
+    let is_plan = head.kind == "Plan" && head.api_version.starts_with(PLANS);
+    let version = head.spec_version.filter(|_| is_plan)?;
     let (at, image) = text_entry(members.entries, "image")?;
     let name = image.value.trim();
     // a tag cannot contain the `+` of a version

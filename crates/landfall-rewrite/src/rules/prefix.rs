@@ -82,8 +82,7 @@ fn calico_registry<'s>(
 ) -> Vec<usize> {
     let is_installation = match members.around.key {
         Some("installation") => true,
-        // at any depth, the keys of the root would be searched for each mapping
-        Some("spec") => collector.path.len() == 1 && is_installation(collector.document),
+        Some("spec") => collector.path.len() == 1 && is_installation(collector),
         _ => false,
     };
     let registry = text_entry(members.entries, "registry").filter(|_| is_installation);
@@ -103,11 +102,9 @@ fn calico_registry<'s>(
 }
 
 /// Whether a document is an `Installation` of Calico's operator.
-fn is_installation(document: &YamlDocument<'_>) -> bool {
-    let entries = document.entries();
-    text_of(entries, "kind") == Some("Installation")
-        && text_of(entries, "apiVersion")
-            .is_some_and(|version| version.starts_with("operator.tigera.io/"))
+fn is_installation(collector: &ReferenceCollector<'_, '_>) -> bool {
+    let head = collector.head();
+    head.kind == "Installation" && head.api_version.starts_with("operator.tigera.io/")
 }
 
 /// Looks up the registry `text`, to which the operator appends a folder.
@@ -434,11 +431,7 @@ pub(super) fn kubeadm_candidates<'s>(
     let entries = members.entries;
     let component = match (members.around.key, members.around.above) {
         (Some("dns"), Some("clusterConfiguration")) => "coredns",
-        (Some("dns"), None)
-            if text_of(collector.document.entries(), "kind") == Some("ClusterConfiguration") =>
-        {
-            "coredns"
-        }
+        (Some("dns"), None) if collector.head().kind == "ClusterConfiguration" => "coredns",
         (Some("local"), Some("etcd")) => "etcd",
         _ => return Vec::new(),
     };

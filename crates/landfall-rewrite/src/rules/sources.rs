@@ -105,7 +105,7 @@ fn is_kustomization(file: &Path, entries: &[YamlEntry<'_>]) -> bool {
 
 /// Whether the document is a `GitRepository` of Flux.
 fn is_flux(collector: &ReferenceCollector<'_, '_>) -> bool {
-    text_of(collector.document.entries(), "kind") == Some("GitRepository")
+    collector.head().kind == "GitRepository"
 }
 
 /// The first of `keys` that has a text, and the text.

@@ -10,7 +10,7 @@ use crate::source_map::SourceMap;
 use crate::text::{SCHEMES, has_placeholder, reference_at};
 use crate::yaml::{
     self, ParseFingerprint, ScalarStyle, YamlDocument, YamlMapping, YamlNode, YamlScalar,
-    YamlSequence, stays_plain,
+    YamlSequence, entries_of, stays_plain, text_of,
 };
 use landfall_item::ChartName;
 use landfall_model::{ImageRef, Limits, has_host, redact_reference};
@@ -54,7 +54,20 @@ pub(crate) struct ReferenceCollector<'e, 's> {
     pub(crate) path: Vec<NodeStep<'s>>,
     /// The parts of names that different mappings may have, after their first use.
     pub(crate) distant_parts: OnceCell<DistantParts<'s>>,
+    /// The entries near the root, after their first use.
+    pub(super) head: OnceCell<DocumentHead<'s>>,
     pub(super) collected: &'e mut CollectedReferences,
+}
+
+/// Entries near the root of a document that rules need for mappings below it. A key such as `spec`
+/// may be repeated, so a search for each mapping would take quadratic time.
+pub(crate) struct DocumentHead<'s> {
+    /// Empty if there is none.
+    pub(crate) api_version: &'s str,
+    /// Empty if there is none.
+    pub(crate) kind: &'s str,
+    /// The `version` in `spec`.
+    pub(crate) spec_version: Option<&'s str>,
 }
 
 /// Texts of a document that may be parts of one name, although they are in different mappings.
@@ -67,6 +80,18 @@ pub(crate) struct DistantParts<'s> {
 }
 
 impl<'s> ReferenceCollector<'_, 's> {
+    /// The entries near the root of the document.
+    pub(crate) fn head(&self) -> &DocumentHead<'s> {
+        self.head.get_or_init(|| {
+            let root = self.document.entries();
+            DocumentHead {
+                api_version: text_of(root, "apiVersion").unwrap_or_default(),
+                kind: text_of(root, "kind").unwrap_or_default(),
+                spec_version: text_of(entries_of(root, "spec"), "version"),
+            }
+        })
+    }
+
     /// The keys that lead to the current node, as texts. Very long ones are cut off.
     pub(crate) fn path_texts(&self) -> Vec<String> {
         let mut left = MAX_PATH_BYTES;

@@ -187,6 +187,7 @@ impl StreamWalker<'_> {
             file: self.scanner.settings.file.filter(|_| self.depth == 0),
             path: Vec::new(),
             distant_parts: OnceCell::new(),
+            head: OnceCell::new(),
             collected,
         };
         let mut walker = DocumentWalker {
