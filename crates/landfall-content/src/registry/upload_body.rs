@@ -187,7 +187,7 @@ impl RegistrySession {
             let hint = match chunked {
                 Some(cause) if !error.is_transient() => format!(
                     "; it was sent in chunks because {cause}: raise that limit (nginx: \
-                     client_max_body_size)"
+                     client_max_body_size, or for a time proxy_read_timeout)"
                 ),
                 _ if large => format!(
                     "; the server accepts no body of {}: raise its limit (nginx: \
