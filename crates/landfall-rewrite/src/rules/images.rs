@@ -6,8 +6,8 @@ use crate::index::{ReferenceLookup, is_pinned, pin, replaced};
 use crate::inventory::Inventory;
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::walk::{
-    ImageCandidate, ImageClaim, MappingContext, NodeContext, NodeStep, ReferenceCollector, is_list,
-    text_start,
+    ImageCandidate, ImageClaim, MAX_NAME_BYTES, MappingContext, NodeContext, NodeStep,
+    ReferenceCollector, is_list, text_start,
 };
 use crate::yaml::{YamlNode, YamlScalar, position_of, text_entry, text_of, value_of};
 use landfall_model::{Digest, ImageRef, has_host};
@@ -371,6 +371,7 @@ pub(super) fn mark_variable(
 fn patched_key<'s>(members: &MappingContext<'s>) -> Option<&'s str> {
     members.value("op")?;
     let path = members.value("path")?.scalar()?.text()?;
+    let path = Some(path).filter(|path| path.len() <= MAX_NAME_BYTES)?;
     path.rsplit('/').next()
 }
 

@@ -370,6 +370,10 @@ pub(super) type ClaimCandidate =
 
 // The context of a node in its document.
 
+/// The maximum length of a key or a name that rules compare. They do so at each entry and item below
+/// it, so a longer one would take quadratic time.
+pub(super) const MAX_NAME_BYTES: usize = 1 << 10;
+
 /// The keys above a node, and the properties that the rules gave it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct NodeContext<'n> {
@@ -416,8 +420,10 @@ impl<'n> NodeContext<'n> {
     /// The context of the value of `key` in this node. Without `key`, the context of an item of
     /// this list, or of a key of this mapping.
     pub(super) fn child(self, key: Option<&'n str>) -> NodeContext<'n> {
+        // the names that rules know are short
+        let known = |key: &'n str| if key.len() <= MAX_NAME_BYTES { key } else { "" };
         NodeContext {
-            key,
+            key: key.map(known),
             read_as: None,
             above: self.key,
             role: ReferenceRole::Value,
@@ -471,7 +477,7 @@ impl<'s> MappingContext<'s> {
             entries,
             kind: kind.unwrap_or_default(),
             encoding: scalar_of(entries, "encoding"),
-            name: text_of(entries, "name"),
+            name: text_of(entries, "name").filter(|name| name.len() <= MAX_NAME_BYTES),
             has_mirrors: position_of(entries, "mirrors").is_some(),
             around,
             taken: Vec::new(),
@@ -516,7 +522,23 @@ mod tests {
     use crate::audit::audit;
     use crate::tests::becomes;
     use landfall_item::lockfile::Lock;
+    use landfall_model::document::growth::assert_linear;
     use std::path::Path;
+
+    #[test]
+    fn entries_below_a_long_key_or_next_to_a_long_name_take_linear_time() {
+        let lock = Lock::parse("l", "version: 1\n").unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        assert_linear(500, |count| {
+            let long = "x".repeat(1_000 * count);
+            for text in [
+                format!("name: {long}\n{}", "value: a\n".repeat(count)),
+                format!("? {long}images\n:\n{}", "- a\n".repeat(count)),
+            ] {
+                assert_eq!(audit(Path::new("x.yaml"), &text, &inventory), []);
+            }
+        });
+    }
 
     #[test]
     fn a_string_of_one_line_is_a_document_if_it_ends_with_a_line_feed() {
