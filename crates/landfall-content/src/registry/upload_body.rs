@@ -213,8 +213,8 @@ impl RegistrySession {
     }
 
     /// Lowers the body limit if the host refused the body for its size, or ended it like the
-    /// attempt before, at the same position or after the same time. Returns whether the next attempt
-    /// sends smaller bodies.
+    /// attempt before, at the same position or after the same time. Returns whether the next
+    /// attempt sends smaller bodies.
     pub(super) fn reduce_body_size(
         &self,
         failed: &FailedUpload,

@@ -33,8 +33,8 @@ const ARGO_REVISIONS: [&str; 2] = ["targetRevision", "revision"];
 /// The keys of `spec.ref` of Flux's `GitRepository`. The first one that is present counts.
 const FLUX_REVISIONS: [&str; 5] = ["commit", "name", "semver", "tag", "branch"];
 
-/// Git repositories that documents of Argo CD, Flux, Kustomize, vendir, kapp-controller and KubeVela
-/// use.
+/// Git repositories that documents of Argo CD, Flux, Kustomize, vendir, kapp-controller and
+/// KubeVela use.
 pub(super) fn git_sources<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     _inventory: &Inventory<'_>,

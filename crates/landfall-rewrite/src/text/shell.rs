@@ -20,8 +20,8 @@ pub(crate) fn words(line: &str) -> Vec<&str> {
     split_words(line, None)
 }
 
-/// Like [`words`]. With a `program`, a quoted text or a placeholder is a part of its word, unless it
-/// calls the program itself.
+/// Like [`words`]. With a `program`, a quoted text or a placeholder is a part of its word, unless
+/// it calls the program itself.
 fn split_words<'t>(line: &'t str, program: Option<&str>) -> Vec<&'t str> {
     let mut words = Vec::new();
     let mut start = 0;
@@ -83,8 +83,8 @@ fn split_words<'t>(line: &'t str, program: Option<&str>) -> Vec<&'t str> {
     bare.filter(|word| !word.is_empty()).collect()
 }
 
-/// Whether `text` has the name of `program` before a blank. Paths such as `$HOME/.docker` and single
-/// words such as `"docker"` do not call it.
+/// Whether `text` has the name of `program` before a blank. Paths such as `$HOME/.docker` and
+/// single words such as `"docker"` do not call it.
 fn calls(text: &str, program: &str) -> bool {
     let mut names = text.match_indices(program);
     names.any(|(at, name)| text[at + name.len()..].starts_with(char::is_whitespace))

@@ -370,8 +370,8 @@ pub(super) type ClaimCandidate =
 
 // The context of a node in its document.
 
-/// The maximum length of a key or a name that rules compare. They do so at each entry and item below
-/// it, so a longer one would take quadratic time.
+/// The maximum length of a key or a name that rules compare. They do so at each entry and item
+/// below it, so a longer one would take quadratic time.
 pub(super) const MAX_NAME_BYTES: usize = 1 << 10;
 
 /// The keys above a node, and the properties that the rules gave it.

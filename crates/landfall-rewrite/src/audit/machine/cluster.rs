@@ -141,8 +141,8 @@ fn url_argument(key: &YamlNode<'_>) -> Option<&'static str> {
     Some(argument)
 }
 
-/// The files whose URLs are the value of `name` in `arguments` of Ansible: a mapping, or a text such
-/// as `url=URL dest=PATH`.
+/// The files whose URLs are the value of `name` in `arguments` of Ansible: a mapping, or a text
+/// such as `url=URL dest=PATH`.
 fn downloaded(
     document: &YamlDocument<'_>,
     arguments: &YamlNode<'_>,
