@@ -7,7 +7,7 @@ use crate::rendered_file::RenderedFile;
 use landfall_content::registry::site_proxy_accounts;
 use landfall_http::ineffective_entry;
 use landfall_model::config::Site;
-use landfall_model::{Failure, TargetRegistry, split_port, without_brackets};
+use landfall_model::{Failure, TargetRegistry, extend_distinct, split_port, without_brackets};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::net::IpAddr;
@@ -177,11 +177,7 @@ impl NoProxyEntries {
             let with_dot =
                 (dialect == NoProxyDialect::Portable && is_plain_name && entry != "localhost")
                     .then_some(below);
-            for entry in std::iter::once(entry).chain(with_dot) {
-                if !entries.contains(&entry) {
-                    entries.push(entry);
-                }
-            }
+            extend_distinct(&mut entries, std::iter::once(entry).chain(with_dot));
         }
         entries
     }

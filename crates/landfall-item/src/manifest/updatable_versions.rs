@@ -12,7 +12,7 @@ use landfall_model::document::{
     MovingVar, SourceLocation, SourceSpan, VersionsFrom, YamlNode, anchored_scalar,
 };
 use landfall_model::report::EntryKind;
-use landfall_model::{MinimumAge, UpdatePolicy, VersionSelection};
+use landfall_model::{MinimumAge, UpdatePolicy, VersionSelection, extend_distinct};
 use serde_yaml::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -42,11 +42,7 @@ pub fn trust_root_sources(
 ) -> Result<Vec<TrustRootSource>, LoadManifestError> {
     let mut sources: Vec<TrustRootSource> = Vec::new();
     for read in each(paths, edited)? {
-        for source in read.requests.trust_root_sources {
-            if !sources.contains(&source) {
-                sources.push(source);
-            }
-        }
+        extend_distinct(&mut sources, read.requests.trust_root_sources);
     }
     Ok(sources)
 }

@@ -23,7 +23,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landfall_item::LockedPackageSet;
 use landfall_model::report::shell_word;
-use landfall_model::{AddressRange, Consumer, DEFAULT_SERVICES, Failure};
+use landfall_model::{AddressRange, Consumer, DEFAULT_SERVICES, Failure, extend_distinct};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -550,15 +550,8 @@ fn site_certificates(request: &RenderRequest<'_>) -> Result<Vec<String>, Failure
     } else {
         None
     };
-    for pem in registry
-        .iter()
-        .chain(&proxy)
-        .flat_map(|text| split_certificates(text))
-    {
-        if !all.contains(&pem) {
-            all.push(pem);
-        }
-    }
+    let texts = registry.iter().chain(&proxy);
+    extend_distinct(&mut all, texts.flat_map(|text| split_certificates(text)));
     Ok(all)
 }
 
